@@ -61,10 +61,11 @@ def test_the_features_are_those_of_groups_and_transactions() -> None:
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     reply = at_level(2).client().ask(request, 4)
     supported = [(each.name, each.min_version, each.max_version) for each in reply.supported_features]
-    assert supported == [("group.version", 0, 1), ("share.version", 0, 1), (NAME, 0, 2)]
+    assert supported == [("group.version", 0, 1), ("share.version", 0, 1), ("streams.version", 0, 1), (NAME, 0, 2)]
     assert [(each.name, each.max_version_level) for each in reply.finalized_features] == [
         ("group.version", 1),
         ("share.version", 1),
+        ("streams.version", 1),
         (NAME, 2),
     ]
 

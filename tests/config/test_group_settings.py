@@ -6,8 +6,8 @@ import pytest
 
 from kshim.config.broker_config import BrokerConfig
 from kshim.config.dynamic import DynamicConfig
-from kshim.config.group_settings import GroupSettings, consumer_settings
-from kshim.coordinator.groups.config import ConsumerSettings, GroupConfig
+from kshim.config.group_settings import GroupSettings, consumer_settings, streams_settings
+from kshim.coordinator.groups.config import ConsumerSettings, GroupConfig, StreamsSettings
 from kshim.storage.stores import MemoryStorage
 
 
@@ -68,3 +68,37 @@ def test_what_was_stored_holds_after_a_restart() -> None:
     config = BrokerConfig()
     settings = GroupSettings(config, DynamicConfig(config, storage, [1]))
     assert settings.of_consumers("g").session_timeout_ms == 46_000
+
+
+def test_a_streams_group_has_the_brokers_settings_and_its_own_within_bounds() -> None:
+    assert streams_settings(BrokerConfig(), {}) == StreamsSettings()
+    config = BrokerConfig(
+        {
+            "group.streams.num.standby.replicas": "1",
+            "group.streams.rack.aware.assignment.tags": "zone,cluster",
+            "group.streams.max.size": "3",
+        }
+    )
+    assert streams_settings(config, {}) == StreamsSettings(
+        standby_replicas=1, rack_aware_tags="zone,cluster", max_size=3
+    )
+    own = {
+        "streams.session.timeout.ms": "99000",
+        "streams.heartbeat.interval.ms": "5500",
+        "streams.assignment.interval.ms": "0",
+        "streams.initial.rebalance.delay.ms": "7",
+        "streams.num.standby.replicas": "9",
+        "streams.rack.aware.assignment.tags": "a, b",
+        "streams.task.offset.interval.ms": "15000",
+        "streams.acceptable.recovery.lag": "1",
+    }
+    assert streams_settings(config, own) == StreamsSettings(60_000, 5_500, 0, 7, 2, "a,b", 15_000, 1, 3)
+    assert streams_settings(config, {"streams.rack.aware.assignment.tags": ""}).rack_aware_tags == ""
+
+
+def test_a_change_of_a_streams_group_holds_at_once(dynamic: DynamicConfig, config: BrokerConfig) -> None:
+    settings = GroupSettings(config, dynamic)
+    dynamic.replace("groups", "g", {"streams.num.standby.replicas": "1"})
+    dynamic.replace("brokers", "", {"group.streams.assignment.interval.ms": "200"})
+    assert [settings.of_streams_groups(name).standby_replicas for name in "gh"] == [1, 0]
+    assert [settings.of_streams_groups(name).assignment_interval_ms for name in "gh"] == [200, 200]

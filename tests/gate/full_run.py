@@ -49,6 +49,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "long-admin": ("integration/admin",),
     "long-assignors": ("integration/assignors",),
     "long-rolling": ("integration/rolling",),
+    "long-streams": ("integration/streams",),
     "long-clients": ("integration/clients",),
     "long-kills": ("integration/durability/test_kill.py",),
     "long-exactly-once": ("integration/exactly_once",),

@@ -15,6 +15,7 @@ from integration.security.questions import (
     groups,
     records,
     share_groups,
+    streams_groups,
     topics,
     transactions,
 )
@@ -49,6 +50,7 @@ FAMILIES = (
     share_groups.share_records,
     share_groups.share_offsets,
     share_groups.share_states,
+    streams_groups.streams_members,
     transactions.transactions,
     clusters.access_rules,
     clusters.cluster,

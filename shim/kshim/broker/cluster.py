@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from kshim.broker.client_activity import ClientActivity
 from kshim.broker.coordinator_host import C, CoordinatorHost
-from kshim.broker.features import GROUP_VERSION, LEVEL_KEYS, SHARE_VERSION, TRANSACTION_VERSION, Features
+from kshim.broker.features import (
+    GROUP_VERSION,
+    LEVEL_KEYS,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+    Features,
+)
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
@@ -29,13 +36,14 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.marker_writer import MarkerWriter
+    from kshim.broker.new_topics import TopicPlace
     from kshim.broker.topic_expressions import TopicExpressions
     from kshim.config.broker_config import BrokerConfig
     from kshim.config.group_settings import GroupSettings
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.kinds import AnyGroup
     from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
-    from kshim.coordinator.step import Errand, Event, Lookup
+    from kshim.coordinator.step import Errand, Event, Lookup, TopicsWanted
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
@@ -117,6 +125,7 @@ class Cluster:
             {
                 GROUP_VERSION: 1,
                 SHARE_VERSION: config.kshim_share_version,
+                STREAMS_VERSION: config.kshim_streams_version,
                 TRANSACTION_VERSION: config.kshim_transaction_version,
             },
             given=any(key in config.given for key in LEVEL_KEYS),
@@ -146,6 +155,7 @@ class Cluster:
             marker_writer=lambda: self.marker_writer,
             look_up=self._look_up,
             run=self._run,
+            make=self._make_topics,
             listeners=lambda: (self.history.observe, self.on_event, *self.event_listeners),
             report=on_defect,
         )
@@ -211,6 +221,7 @@ class Cluster:
             require_expression=_require_topic_expression,
             settings_of=self.group_settings.of_consumers,
             share_settings_of=self.group_settings.of_share_groups,
+            streams_settings_of=self.group_settings.of_streams_groups,
         )
 
     @property
@@ -281,6 +292,18 @@ class Cluster:
                 self.share_partitions_made.has_asked(request)
 
         Errands(self.coordinators, self.apply, asked=asked, defect=self.defect).run(errand)
+
+    def _make_topics(self, wanted: TopicsWanted) -> None:
+        """Topics that a group needs."""
+        from kshim.broker.new_topics import make_wanted
+
+        make_wanted(self.topic_place(), wanted)
+
+    def topic_place(self) -> TopicPlace:
+        """Here."""
+        from kshim.broker.new_topics import TopicPlace
+
+        return TopicPlace(self.topics, self.config, [node.node_id for node in self.nodes], self.report)
 
     def _producer_id_for_transactions(self) -> int:
         """Raises KafkaError: COORDINATOR_NOT_AVAILABLE."""

@@ -15,9 +15,15 @@ FEATURES_DOCUMENT: Final = "features.json"
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
-LEVEL_KEYS: Final = ("kshim.share.version", "kshim.transaction.version")
+STREAMS_VERSION: Final = "streams.version"
+LEVEL_KEYS: Final = ("kshim.share.version", "kshim.streams.version", "kshim.transaction.version")
 """The configuration keys of levels in a new data directory."""
-SUPPORTED: Final = {GROUP_VERSION: (0, 1), SHARE_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
+SUPPORTED: Final = {
+    GROUP_VERSION: (0, 1),
+    SHARE_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+}
 """The lowest and the highest level of each feature."""
 _VERSION = 1
 

@@ -43,6 +43,10 @@ _AREAS: Final = {
         "share_fetch",
         "share_acknowledge",
     ),
+    "streams": (
+        "streams_group_heartbeat",
+        "streams_group_topology_description_update",
+    ),
     "topics": (
         "metadata",
         "create_topics",
@@ -63,6 +67,7 @@ _COORDINATORS: Final = (
     "kshim.broker.handlers.groups.coordinator",
     "kshim.broker.handlers.transactions.coordinator",
     "kshim.broker.handlers.share.coordinator",
+    "kshim.broker.handlers.streams.coordinator",
 )
 """Modules with the tables of what coordinators answer by themselves."""
 

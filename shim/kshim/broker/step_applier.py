@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kshim.coordinator.step import Errand, Event, Lookup, Step
+from kshim.coordinator.step import Errand, Event, Lookup, Step, TopicsWanted
 from kshim.partitions.durability import Durability
 from kshim.partitions.partition import Partition
 from kshim.partitions.topics import Topics
@@ -35,6 +35,7 @@ class StepApplier:
         marker_writer: Callable[[], MarkerWriter],
         look_up: Callable[[Lookup], None],
         run: Callable[[Errand], None],
+        make: Callable[[TopicsWanted], None],
         listeners: Callable[[], Sequence[Callable[[Event], None]]],
         report: Callable[[BaseException, object], None],
     ) -> None:
@@ -45,6 +46,7 @@ class StepApplier:
         self._marker_writer = marker_writer
         self._look_up = look_up
         self._run = run
+        self._make = make
         self._listeners = listeners
         self._report = report
         self.on_appended: list[Callable[[Step], None]] = []
@@ -86,7 +88,7 @@ class StepApplier:
         if step.events:
             self._publish(step.events)
         step.at_work = None
-        if step.once_durable or step.markers or step.lookups or step.errands:
+        if step.once_durable or step.markers or step.lookups or step.errands or step.topics_wanted:
             self._go_on(step)
 
     def partitions_of(self, step: Step) -> list[Partition]:
@@ -148,6 +150,8 @@ class StepApplier:
             self._look_up(lookup)
         for errand in step.errands:
             self._guard(step, partial(self._run, errand))
+        for wanted in step.topics_wanted:
+            self._guard(step, partial(self._make, wanted))
         for marker in step.markers:
             self._guard(step, partial(self._marker_writer().write, marker, partial(self._when_durable, step)))
 

@@ -100,6 +100,20 @@ class BrokerConfig:
     group_share_partition_max_record_locks: int
     group_share_record_lock_duration_ms: int
     group_share_session_timeout_ms: int
+    group_streams_assignment_interval_ms: int
+    group_streams_heartbeat_interval_ms: int
+    group_streams_initial_rebalance_delay_ms: int
+    group_streams_max_assignment_interval_ms: int
+    group_streams_max_heartbeat_interval_ms: int
+    group_streams_max_session_timeout_ms: int
+    group_streams_max_size: int
+    group_streams_max_standby_replicas: int
+    group_streams_min_assignment_interval_ms: int
+    group_streams_min_heartbeat_interval_ms: int
+    group_streams_min_session_timeout_ms: int
+    group_streams_num_standby_replicas: int
+    group_streams_rack_aware_assignment_tags: tuple[str, ...]
+    group_streams_session_timeout_ms: int
     kshim_authentication_max_ms: int
     kshim_history_max_bytes: int
     kshim_history_max_events: int
@@ -107,6 +121,7 @@ class BrokerConfig:
     kshim_share_version: int
     kshim_slow_reader_ms: int
     kshim_slow_sender_ms: int
+    kshim_streams_version: int
     kshim_transaction_version: int
     kshim_unsent_max_bytes: int
     log_cleaner_backoff_ms: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from kshim.coordinator.value_object import ValueObject
@@ -40,6 +40,9 @@ class RequestContext:
 
     may_describe: Callable[[str], bool] | None = None
     """Whether the client may know of a topic. None: of all. Set for requests that may begin a `Lookup`."""
+
+    may_create: Callable[[str], bool] | None = None
+    """Whether the client may create a topic. None: it may create all. Set for requests that may need topics made."""
 
     may_read: Callable[[str], bool] | None = None
     """Whether the client may read a topic. None: it may read all. Set for requests that go on with a share session."""
@@ -143,6 +146,23 @@ class Errand(NamedTuple):
     settle: Callable[[Any, Now], Step | None]
 
 
+class WantedTopic(NamedTuple):
+    """A topic that a group needs. A replication factor of 0: the cluster's default."""
+
+    name: str
+    partition_count: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...]
+
+
+class TopicsWanted(NamedTuple):
+    """A wish to have topics made. `settle(errors)` is called once, with a sentence for each topic that was not made."""
+
+    topics: tuple[WantedTopic, ...]
+    now: Now
+    settle: Callable[[Mapping[str, str]], None]
+
+
 class Event(ValueObject):
     """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
 
@@ -162,7 +182,7 @@ class Step:
 
     `appends` are for partitions of `topic`, and may grow while they are tried one after the other. `replies` holds
     (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.
-    `lookups` and `errands` are begun after that, too; their results are other inputs.
+    `lookups`, `errands` and `topics_wanted` are begun after that, too; their results are other inputs.
     Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
     promised, and not at all when that is lost; what it returns is to be applied.
 
@@ -182,6 +202,7 @@ class Step:
         "partitions",
         "replies",
         "topic",
+        "topics_wanted",
     )
 
     def __init__(self, topic: str = OFFSETS_TOPIC) -> None:
@@ -191,6 +212,7 @@ class Step:
         self.markers: Sequence[Marker] = ()
         self.lookups: Sequence[Lookup] = ()
         self.errands: Sequence[Errand] = ()
+        self.topics_wanted: Sequence[TopicsWanted] = ()
         self.once_durable: Sequence[Callable[[], Step | None]] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []

@@ -97,6 +97,7 @@ SHAPES: Final[dict[str, tuple[Shape, ...]]] = {
     "DescribeProducers":    (_shape("0+", "topics/partition_indexes", _TP, _TOPIC_PARTITION, reads=True),),
     "DescribeTopicPartitions": (_shape("0+", "topics", _TP, _TOPIC_PARTITION, reads=True),),
     "ShareGroupDescribe":   (_shape("0+", "group_ids", "groups", "group", reads=True),),
+    "StreamsGroupDescribe": (_shape("0+", "group_ids", "groups", "group", reads=True),),
     "ShareFetch":           (_shape("0+", _TP, "responses/partitions", _TOPIC_PARTITION),),
     "ShareAcknowledge":     (_shape("0+", _TP, "responses/partitions", _TOPIC_PARTITION),),
     "DescribeShareGroupOffsets": (_shape("0+", "groups/topics/partitions", "groups/topics/partitions",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import session_expired, start_rebalance
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer import removal
@@ -14,6 +15,10 @@ from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.consumer.timers import restart_session
 from kshim.coordinator.groups.events import Cause, Trigger
+from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.share.share_group_heartbeat import share_session_expired
+from kshim.coordinator.groups.streams.group import StreamsGroup
+from kshim.coordinator.groups.streams.streams_group_heartbeat import remove_expired
 from kshim.coordinator.step import Now, RequestContext, Step
 from kshim.harness.answer import Answer
 from kshim.harness.groups import MemberView, group_view, shard_of
@@ -23,7 +28,6 @@ from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentit
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
-    from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.shard import Shard
 
 _HOST = "/127.0.0.1"
@@ -93,11 +97,15 @@ def expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
 
 
 def _expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
-    shard, group = _group(cluster, group_id)
+    shard, group = _group_of_any_kind(cluster, group_id)
     member_id = _member(cluster, group_id, member).member_id
     step = cluster.groups.coordinator.begin()
     step.works_on(shard.partition)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ShareGroup):
+        share_session_expired(shard, group, member_id, now, step)
+    elif isinstance(group, StreamsGroup):
+        remove_expired(shard, group, member_id, "session", now, step)
+    elif isinstance(group, ConsumerGroup):
         removal.session_expired(shard, group, member_id, now, step)
     elif not group.members[member_id].is_new and (member_id in group.parked_joins or member_id in group.parked_syncs):
         raise RuntimeError(
@@ -160,12 +168,27 @@ def _fence_with_epoch(cluster: Cluster, shard: Shard, group: ConsumerGroup, memb
     return new_id
 
 
+def _group_of_any_kind(
+    cluster: Cluster, group_id: str
+) -> tuple[Shard, Group | ConsumerGroup | ShareGroup | StreamsGroup]:
+    """Raises LookupError."""
+    shard = shard_of(cluster, group_id)
+    if shard is not None:
+        group = shard.groups.get(group_id)
+        if isinstance(group, ShareGroup | StreamsGroup):
+            return shard, group
+    return _group(cluster, group_id)
+
+
 def _group(cluster: Cluster, group_id: str) -> tuple[Shard, Group | ConsumerGroup]:
     """Raises LookupError."""
     shard = shard_of(cluster, group_id)
     if shard is None or group_id not in shard.groups:
         raise LookupError(f"there is no group {group_id}")
-    return shard, shard.classic_groups.get(group_id) or shard.consumer_group(group_id)
+    group = shard.groups[group_id]
+    if isinstance(group, Group | ConsumerGroup):
+        return shard, group
+    raise LookupError(f"group {group_id} is a {group.kind.value} group, with which this cannot be done")
 
 
 def _member(cluster: Cluster, group_id: str, name: str) -> MemberView:

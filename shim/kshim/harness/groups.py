@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kshim.coordinator.groups.consumer.group import ConsumerGroup
     from kshim.coordinator.groups.consumer.group import Member as ConsumerMember
     from kshim.coordinator.groups.shard import Shard
+    from kshim.coordinator.groups.share.group import ShareGroup
+    from kshim.coordinator.groups.streams.group import StreamsGroup
 
 Partitions = tuple[tuple[str, int], ...]
 """(topic, partition), sorted."""
@@ -41,7 +43,7 @@ class MemberView(NamedTuple):
 
 class GroupView(NamedTuple):
     """One group. `state` is Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead, or Unknown
-    while its coordinator is loading; Assigning and Reconciling are further ones of the new protocol, whose groups have an
+    while its coordinator is loading; Assigning, Reconciling and NotReady are further ones of newer protocols, whose groups have an
     epoch for `generation`, an assignor for `protocol`, and no leader. `is_synced`: every member has its assignment.
     `unassigned`: see `unassigned_of`."""
 
@@ -71,7 +73,7 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
     group = None if shard is None else shard.classic_groups.get(group_id)
     if group is None:
         if shard is not None and group_id in shard.groups:
-            return _consumer_group_view(cluster, shard, shard.consumer_group(group_id))
+            return _newer_group_view(cluster, shard, group_id)
         state = UNKNOWN if shard is None and _is_loading(cluster, group_id) else GroupState.DEAD.value
         return GroupView(group_id, state, 0, None, (), is_synced=False)
     is_synced = group.state is GroupState.STABLE and not group.pending_syncs
@@ -83,6 +85,77 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
         tuple(_member_view(group, member) for member in group.members.values()),
         is_synced=is_synced,
         unassigned=_unassigned(cluster, group) if is_synced else (),
+    )
+
+
+def _newer_group_view(cluster: Cluster, shard: Shard, group_id: str) -> GroupView:
+    """Of a group that is not classic."""
+    from kshim.coordinator.groups.kinds import GroupKind
+
+    match shard.groups[group_id].kind:
+        case GroupKind.SHARE:
+            return _share_group_view(cluster, shard, shard.share_group(group_id))
+        case GroupKind.STREAMS:
+            return _streams_group_view(cluster, shard, shard.streams_group(group_id))
+        case _:
+            return _consumer_group_view(cluster, shard, shard.consumer_group(group_id))
+
+
+def _share_group_view(cluster: Cluster, shard: Shard, group: ShareGroup) -> GroupView:
+    """Partitions of a share group may have several readers, so that none is left over."""
+    from kshim.coordinator.groups.share.simple_assignor import SIMPLE
+
+    members = tuple(
+        MemberView(
+            member.member_id,
+            member.metadata.client_id,
+            member.metadata.client_host.removeprefix("/"),
+            None,
+            _named(cluster, member.current.assigned),
+            is_leader=False,
+            is_synced=member.current.epoch == group.target_epoch,
+            session_timeout_ms=shard.share_settings_of(group.group_id).session_timeout_ms,
+        )
+        for member in group.members.values()
+    )
+    is_synced = all(member.is_synced for member in members) and group.target_epoch == group.group_epoch
+    return GroupView(group.group_id, group.state.value, group.group_epoch, SIMPLE, members, is_synced=is_synced)
+
+
+def _streams_group_view(cluster: Cluster, shard: Shard, group: StreamsGroup) -> GroupView:
+    """What a member is said to have is what its active tasks read."""
+    from kshim.coordinator.groups.streams.task_assignor import STICKY
+
+    members = tuple(
+        MemberView(
+            member.member_id,
+            member.metadata.client_id,
+            member.metadata.client_host.removeprefix("/"),
+            member.metadata.instance_id,
+            _read_by(cluster, group, member.current.assigned.active),
+            is_leader=False,
+            is_synced=member.current.is_at(group.target_epoch),
+            session_timeout_ms=shard.streams_settings_of(group.group_id).session_timeout_ms,
+        )
+        for member in group.members.values()
+    )
+    is_synced = group.state.value == GroupState.STABLE.value
+    return GroupView(group.group_id, group.state.value, group.group_epoch, STICKY, members, is_synced=is_synced)
+
+
+def _read_by(cluster: Cluster, group: StreamsGroup, tasks: Iterable[tuple[str, int]]) -> Partitions:
+    """The partitions that tasks read, of topics that have so many."""
+    subtopologies = () if group.topology is None else group.topology.subtopologies
+    sources = {each.subtopology_id: tuple(each.sources()) for each in subtopologies}
+    return tuple(
+        sorted(
+            {
+                (topic, index)
+                for subtopology_id, index in tasks
+                for topic in sources.get(subtopology_id, ())
+                if index < (cluster.topics.partition_count(topic) or 0)
+            }
+        )
     )
 
 
@@ -105,17 +178,22 @@ def _consumer_group_view(cluster: Cluster, shard: Shard, group: ConsumerGroup) -
 def _consumer_member_view(
     cluster: Cluster, group: ConsumerGroup, member: ConsumerMember, session_timeout_ms: int
 ) -> MemberView:
-    names = [(cluster.topics.topic_name(topic_id), index) for topic_id, index in member.current.assigned]
     return MemberView(
         member.member_id,
         member.metadata.client_id,
         member.metadata.client_host.removeprefix("/"),
         member.metadata.instance_id,
-        tuple(sorted((name, index) for name, index in names if name is not None)),
+        _named(cluster, member.current.assigned),
         is_leader=False,
         is_synced=member.current.is_at(group.target_epoch),
         session_timeout_ms=session_timeout_ms,
     )
+
+
+def _named(cluster: Cluster, partitions: Iterable[tuple[bytes, int]]) -> Partitions:
+    """With the names of topics, of those that exist."""
+    names = [(cluster.topics.topic_name(topic_id), index) for topic_id, index in partitions]
+    return tuple(sorted((name, index) for name, index in names if name is not None))
 
 
 def _not_yet_assigned(cluster: Cluster, group: ConsumerGroup) -> Partitions:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.state import MemberState
 from kshim.harness.groups import GroupView, committed, group_ids, group_view, shard_of
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.member import Member
     from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
-    from kshim.coordinator.groups.consumer.group import ConsumerGroup
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Now
 
@@ -72,7 +71,9 @@ def _waiting(cluster: Cluster, group_id: str, now: Now) -> Iterator[str]:
     assert shard is not None
     group = shard.classic_groups.get(group_id)
     if group is None:
-        yield from _reconciling(cluster, shard.consumer_group(group_id))
+        newer = shard.groups[group_id]
+        if isinstance(newer, ConsumerGroup):
+            yield from _reconciling(cluster, newer)
         return
     for member in group.members.values():
         name = f"Member {member.member_id}"

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kshim.harness.groups import shard_of
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
+from kshim.coordinator.groups.streams.group import StreamsGroup
+from kshim.harness.groups import group_view, shard_of
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -78,12 +80,24 @@ class KeepAlive:
                     names = member.member_id, member.client_id, member.group_instance_id or member.member_id
                     yield shard, member.member_id, names, _timers(group, member)
                 continue
-            settings = shard.settings_of(group_id)
-            for member_id, found in shard.consumer_group(group_id).members.items():
-                names = member_id, found.metadata.client_id, found.metadata.instance_id or member_id
-                session = ("session", group_id, member_id), settings.session_timeout_ms
-                rebalance = ("rebalance", group_id, member_id), found.metadata.rebalance_timeout_ms
+            for view in group_view(self._cluster, group_id).members:
+                member_id = view.member_id
+                names = member_id, view.client_id, view.instance_id or member_id
+                session = ("session", group_id, member_id), view.session_timeout_ms
+                rebalance = ("rebalance", group_id, member_id), _rebalance_timeout_ms(shard, group_id, member_id)
                 yield shard, member_id, names, iter((session, rebalance))
+
+
+def _rebalance_timeout_ms(shard: Shard, group_id: str, member_id: str) -> int:
+    """How long a member of a group that is not classic may take to give up what it was told to; members of share groups
+    never have to."""
+    match shard.groups[group_id]:
+        case ConsumerGroup(members=members):
+            return members[member_id].metadata.rebalance_timeout_ms
+        case StreamsGroup(members=streams_members):
+            return streams_members[member_id].metadata.rebalance_timeout_ms
+        case _:
+            return 0
 
 
 def _timers(group: Group, member: Member) -> Iterator[Timer]:

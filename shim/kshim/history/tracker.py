@@ -30,6 +30,7 @@ from kshim.coordinator.groups.events import (
     Transition,
 )
 from kshim.coordinator.groups.share.state import ShareGroupState
+from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event
 from kshim.history.activity import Activity
 from kshim.history.classic_tracker import ClassicTracker
@@ -144,8 +145,8 @@ class Tracker:
                 self._emitter.emit_of_group("group_emptied", event, group, event.generation_id)
             case ConsumerGroupState.ASSIGNING | ConsumerGroupState.RECONCILING | ConsumerGroupState.STABLE:
                 pass
-            case ShareGroupState.EMPTY | ShareGroupState.STABLE | ShareGroupState.DEAD:
-                pass  # share groups report nothing yet
+            case ShareGroupState() | StreamsGroupState():
+                pass  # groups of these kinds report nothing yet
             case GroupState.DEAD | ConsumerGroupState.DEAD:
                 self._emitter.emit_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]

@@ -1,7 +1,6 @@
 """The configuration keys of groups (KIP-848, KIP-932, KIP-1071): facts from GroupConfig of Kafka 4.4.
 
-Those of groups of the new protocol are read by `kshim.config.group_settings`. Share and streams groups are not served
-here: their keys are kept and described, and have no effect.
+They are read by `kshim.config.group_settings`. Those without a meaning there are kept and described, and have no effect.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ G = TypeVar("G", bound=Guard)
 
 UNGUARDED: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 """Requests that every client may send."""
-GUARD_MODULES: Final = ("table", "records", "groups", "share", "topics", "transactions", "clusters")
+GUARD_MODULES: Final = ("table", "records", "groups", "share", "streams", "topics", "transactions", "clusters")
 """Modules of `guards/`; the guards of an API are found by its name."""
 
 ERRORS: Final = {

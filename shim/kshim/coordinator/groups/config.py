@@ -31,6 +31,23 @@ class ShareSettings(NamedTuple):
     max_size: int = 200  # that of the broker holds for all groups
 
 
+class StreamsSettings(NamedTuple):
+    """What a streams group may have for itself (ConfigResource GROUP); what it has not is the broker's."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    initial_rebalance_delay_ms: int = 3_000
+    standby_replicas: int = 0
+    rack_aware_tags: str = ""  # separated by commas
+    task_offset_interval_ms: int = 60_000
+    acceptable_recovery_lag: int = 10_000
+    max_size: int = 2_147_483_647  # that of the broker holds for all groups
+
+
+StreamsSettingsOf = Callable[[str], StreamsSettings]
+"""`streams_settings_of(group_id)`, as `SettingsOf`."""
+
 ShareSettingsOf = Callable[[str], ShareSettings]
 """`share_settings_of(group_id)`, as `SettingsOf`."""
 

@@ -12,7 +12,7 @@ from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
-from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf, StreamsSettingsOf
 from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
 from kshim.coordinator.groups.consumer.lookups import expressions_resolved
 from kshim.coordinator.groups.expiry import expire, forget_topics
@@ -25,6 +25,13 @@ from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.groups.share.initialization import forget_deleted_topics
 from kshim.coordinator.groups.share.share_group_describe import share_group_describe
 from kshim.coordinator.groups.share.share_group_heartbeat import share_group_heartbeat, share_session_expired
+from kshim.coordinator.groups.streams.group import INITIAL_DELAY, StreamsGroup
+from kshim.coordinator.groups.streams.streams_group_describe import streams_group_describe
+from kshim.coordinator.groups.streams.streams_group_heartbeat import (
+    initial_delay_over,
+    remove_expired,
+    streams_group_heartbeat,
+)
 from kshim.coordinator.runtime import CoordinatorRuntime, in_all_shards, in_many_shards, in_one_shard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from kshim_protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
     from kshim_protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
     from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+    from kshim_protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
     GroupRequest = (
@@ -52,6 +60,7 @@ if TYPE_CHECKING:
         | OffsetCommitRequest
         | OffsetDeleteRequest
         | ShareGroupHeartbeatRequest
+        | StreamsGroupHeartbeatRequest
         | AlterShareGroupOffsetsRequest
         | DeleteShareGroupOffsetsRequest
     )
@@ -79,6 +88,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         new_id: Callable[[], str],
         settings_of: SettingsOf | None = None,
         share_settings_of: ShareSettingsOf | None = None,
+        streams_settings_of: StreamsSettingsOf | None = None,
         require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(OFFSETS_TOPIC, config.offsets_topic_num_partitions)
@@ -87,6 +97,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         self._new_id = new_id
         self._settings_of = settings_of or config.consumer_settings
         self._share_settings_of = share_settings_of
+        self._streams_settings_of = streams_settings_of
         self._require_expression = require_expression
 
     # APIs; each is described by the function that answers it
@@ -108,6 +119,9 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
     share_group_heartbeat: Final = in_one_shard(_group_id, share_group_heartbeat)
     alter_share_group_offsets: Final = in_one_shard(_group_id, share_offsets.alter_share_group_offsets)
     delete_share_group_offsets: Final = in_one_shard(_group_id, share_offsets.delete_share_group_offsets)
+
+    streams_group_describe: Final = in_many_shards(streams_group_describe)
+    streams_group_heartbeat: Final = in_one_shard(_group_id, streams_group_heartbeat)
 
     def describe_share_group_offsets(
         self,
@@ -261,6 +275,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             new_id=self._new_id,
             settings_of=self._settings_of,
             share_settings_of=self._share_settings_of,
+            streams_settings_of=self._streams_settings_of,
             require_expression=self._require_expression,
             deadlines=self._deadlines,
             homes=self._homes,
@@ -310,6 +325,12 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
                 rebalance.sync_timer_fired(shard, classic, now, step)
             case ("session", _, member_id) if classic is not None:
                 rebalance.session_expired(shard, classic, member_id, now, step)
+            case (name, group_id) if name == INITIAL_DELAY:
+                initial_delay_over(shard, group_id, now, step)
+            case (("session" | "rebalance") as timer, group_id, member_id) if isinstance(
+                shard.groups[group_id], StreamsGroup
+            ):
+                remove_expired(shard, shard.streams_group(group_id), member_id, timer, now, step)
             case ("session", group_id, member_id) if isinstance(shard.groups[group_id], ShareGroup):
                 share_session_expired(shard, shard.share_group(group_id), member_id, now, step)
             case ("session", group_id, member_id):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypedDict
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.groups.share.state import ShareGroupState
+from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event, Now
 from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
@@ -33,7 +34,7 @@ HISTORY_FIELDS: Final = frozenset(
 """Fields of events that only history needs; the log leaves them out."""
 
 
-AnyGroupState = GroupState | ConsumerGroupState | ShareGroupState
+AnyGroupState = GroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState
 """All print as Kafka's words."""
 
 TopicPartitions = tuple[tuple[str, int], ...]

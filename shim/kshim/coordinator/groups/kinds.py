@@ -24,6 +24,7 @@ class GroupKind(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"
 
 
 def converted(group: AnyGroup, kind: GroupKind, now: Now) -> GroupConverted:
@@ -45,8 +46,16 @@ class Sender(NamedTuple):
     is_transactional: bool
 
 
-Places = Callable[[], Iterable[tuple[bytes, int]]]
-"""The partitions (topic id, index) of a commit, for those who have to look at each."""
+class Place(NamedTuple):
+    """A partition of a commit."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+
+
+Places = Callable[[], Iterable[Place]]
+"""The partitions of a commit, for those who have to look at each."""
 
 
 class AnyGroup(Protocol):

@@ -5,16 +5,21 @@ Source: Kafka's GroupCoordinatorService.listGroups and GroupMetadataManager.list
 
 from __future__ import annotations
 
+from typing import Final
+
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
+_FILTER_WORDS: Final = {"NotReady": "not_ready"}
+"""States whose word in a filter is not that of the answer in lower case: as in Kafka, `NotReady` finds nothing."""
+
 
 def list_groups(
     shards: list[Shard], request: ListGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
-    """Groups in the states and of the types asked for (no matter in which case; empty: all).
+    """Groups in the states and of the types asked for (no matter in which case; empty: all). NotReady is asked for as not_ready.
 
     Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS as long as one shard is loading.
     """
@@ -31,6 +36,7 @@ def list_groups(
         )
         for shard in shards
         for group in shard.groups.values()
-        if (not states or group.state.value.lower() in states) and (not types or group.kind.value in types)
+        if (not states or _FILTER_WORDS.get(group.state.value, group.state.value.lower()) in states)
+        and (not types or group.kind.value in types)
     ]
     step.reply(ticket, ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(listed)))

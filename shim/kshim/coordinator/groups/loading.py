@@ -14,6 +14,8 @@ from kshim.coordinator.groups.events import Cause, GroupLoaded, RecordsSkipped, 
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.append_plan import restart_share_session
 from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.streams.append_plan import restart_streams_timers
+from kshim.coordinator.groups.streams.group import StreamsGroup
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
 
@@ -27,6 +29,9 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
         if isinstance(group, ShareGroup):  # not in the history yet
             for member_id in group.members:
                 restart_share_session(shard, group.group_id, member_id, now)
+            continue
+        if isinstance(group, StreamsGroup):  # not in the history yet
+            restart_streams_timers(shard, group, now)
             continue
         event = GroupLoaded(
             **group.event(now),

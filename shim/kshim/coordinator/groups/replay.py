@@ -13,6 +13,7 @@ from kshim.coordinator.groups.consumer.updates import UPDATE_TYPES, parse_update
 from kshim.coordinator.groups.offsets.committed_offsets import Commit, CommittedOffset
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.updates import SHARE_UPDATE_TYPES, parse_share_update
+from kshim.coordinator.groups.streams.updates import STREAMS_UPDATE_TYPES, parse_streams_update
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey
 from kshim_protocol.internal.offset_commit import (
@@ -60,7 +61,10 @@ be read record by record."""
 _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT, _GROUP_METADATA = b"\0\0", b"\0\1", b"\0\2"
 _KEPT = (_OFFSET_COMMIT, _GROUP_METADATA)
 _IN_ORDER = frozenset(
-    {_LEGACY_OFFSET_COMMIT, *(number.to_bytes(2, "big") for number in UPDATE_TYPES | SHARE_UPDATE_TYPES)}
+    {
+        _LEGACY_OFFSET_COMMIT,
+        *(number.to_bytes(2, "big") for number in UPDATE_TYPES | SHARE_UPDATE_TYPES | STREAMS_UPDATE_TYPES),
+    }
 )
 """Types that say something about what records of other keys are about."""
 _SLICE_RECORDS = 512
@@ -297,6 +301,9 @@ def _apply_known(shard: Shard, record: Record, producer_id: int) -> int | None:
         return None
     if (share := parse_share_update(record.key, record.value)) is not None:
         shard.apply_share_update(*share)
+        return None
+    if (streams := parse_streams_update(record.key, record.value)) is not None:
+        shard.apply_streams_update(*streams)
         return None
     key = parse_key(record.key)
     match key:

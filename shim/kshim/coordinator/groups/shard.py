@@ -10,7 +10,14 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettings, ShareSettingsOf
+from kshim.coordinator.groups.config import (
+    GroupConfig,
+    SettingsOf,
+    ShareSettings,
+    ShareSettingsOf,
+    StreamsSettings,
+    StreamsSettingsOf,
+)
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.updates import GroupEpoch, Update, is_tombstone
 from kshim.coordinator.groups.kinds import AnyGroup, Pair
@@ -20,6 +27,10 @@ from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.groups.share.updates import GroupEpoch as ShareGroupEpoch
 from kshim.coordinator.groups.share.updates import ShareUpdate
 from kshim.coordinator.groups.share.updates import is_tombstone as is_share_tombstone
+from kshim.coordinator.groups.streams.group import StreamsGroup
+from kshim.coordinator.groups.streams.updates import GroupEpoch as StreamsGroupEpoch
+from kshim.coordinator.groups.streams.updates import StreamsUpdate
+from kshim.coordinator.groups.streams.updates import is_tombstone as is_streams_tombstone
 from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -32,6 +43,10 @@ _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 def _defaults(_group_id: str) -> ShareSettings:
     return ShareSettings()
+
+
+def _streams_defaults(_group_id: str) -> StreamsSettings:
+    return StreamsSettings()
 
 
 class Shard(CoordinatorShard):
@@ -57,6 +72,7 @@ class Shard(CoordinatorShard):
         is_loading: bool,
         settings_of: SettingsOf | None = None,
         share_settings_of: ShareSettingsOf | None = None,
+        streams_settings_of: StreamsSettingsOf | None = None,
         require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(partition, deadlines, is_loading=is_loading)
@@ -65,6 +81,7 @@ class Shard(CoordinatorShard):
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
         self.share_settings_of = share_settings_of or _defaults
+        self.streams_settings_of = streams_settings_of or _streams_defaults
         self.require_expression = require_expression
         self.hash_of_topics = TopicHashes(topics, config.broker_rack).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
@@ -110,6 +127,14 @@ class Shard(CoordinatorShard):
         if isinstance(group, ShareGroup):
             return group
         sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """A streams group. Raises KafkaError: GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if isinstance(group, StreamsGroup):
+            return group
+        sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a streams group."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
 
     def new_short_id(self) -> str:
@@ -168,6 +193,20 @@ class Shard(CoordinatorShard):
             self._add(group)
         group.apply(update)
 
+    def apply_streams_update(self, group_id: str, update: StreamsUpdate) -> None:
+        """A record of a streams group. Any of them may be the first that compaction left of it."""
+        group = self.groups.get(group_id)
+        if isinstance(update, StreamsGroupEpoch) and update.value is None:
+            if isinstance(group, StreamsGroup):
+                self.end_group(group_id)
+            return
+        if not isinstance(group, StreamsGroup):
+            if is_streams_tombstone(update):
+                return
+            group = StreamsGroup(group_id, self.partition)
+            self._add(group)
+        group.apply(update)
+
     def end_group(self, group_id: str) -> None:
         """All tombstones of a group of any kind. Offsets have their own."""
         group = self.groups.pop(group_id)
@@ -202,7 +241,7 @@ class Shard(CoordinatorShard):
         """An offset tombstone."""
         self.offsets.remove(group_id, topic, partition)
 
-    def _add(self, group: Group | ConsumerGroup | ShareGroup) -> None:
+    def _add(self, group: Group | ConsumerGroup | ShareGroup | StreamsGroup) -> None:
         group_id = group.group_id
         self.groups[group_id] = group
         if isinstance(group, Group):

@@ -37,6 +37,7 @@ from kshim.coordinator.groups.events import (
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, converted
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.streams.group import StreamsGroup
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
@@ -69,7 +70,7 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
             classic_members.join(shard, group, request, context, ticket, step, wants_id=_wants_id(request, context))
         except KafkaError as error:  # as in Kafka, these refusals do not say which member they are for
             step.reply(ticket, join_error(error.code, "", context.api_version))
-    elif isinstance(group, ShareGroup):
+    elif isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and not group.is_empty):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     elif request.member_id:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -100,7 +101,7 @@ def _check(shard: Shard, request: JoinGroupRequest, context: RequestContext) -> 
 def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestContext, ticket: Ticket, step: Step) -> None:
     """A group seen for the first time is recorded as empty before its first member is let in.
 
-    If there is one of the new protocol, which is empty, it ends; its offsets stay.
+    If there is one of another kind, which is empty, it ends; its offsets stay.
     """
     group_id, now = request.group_id, context.now
     before = shard.groups.get(group_id)
@@ -116,7 +117,8 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
     def written(_base_offset: int, step: Step) -> None:
         if before is not None:
             shard.end_group(group_id)
-            step.events.append(converted(before, GroupKind.CLASSIC, now))
+            if not isinstance(before, StreamsGroup):  # those are not in the history yet
+                step.events.append(converted(before, GroupKind.CLASSIC, now))
         shard.put_group(group_id, value)
         _Join(shard, shard.classic_groups[group_id], request, context, ticket).handle(step)
 

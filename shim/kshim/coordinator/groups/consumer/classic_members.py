@@ -75,7 +75,7 @@ def join(
         return
     owner_id = None if instance_id is None else group.static_members.get(instance_id)
     if instance_id is not None and has_id:
-        require_owner(group, instance_id, member_id)
+        require_owner(group.static_members, instance_id, member_id)
     _Join(shard, group, member_id, request, context, ticket).go_on(owner_id, step)
 
 
@@ -296,7 +296,7 @@ def heartbeat(shard: Shard, group: ConsumerGroup, request: HeartbeatRequest, now
 
 def _require_member(group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest) -> Member:
     if request.group_instance_id is not None:
-        require_owner(group, request.group_instance_id, request.member_id)
+        require_owner(group.static_members, request.group_instance_id, request.member_id)
     member = group.require_member(request.member_id)
     if not member.is_classic:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -338,7 +338,7 @@ def _leave(group: ConsumerGroup, entry: MemberIdentity, found: dict[str, Trigger
     try:
         if instance_id is not None:
             member_id = member_id or group.static_members.get(instance_id, "")
-            require_owner(group, instance_id, member_id)
+            require_owner(group.static_members, instance_id, member_id)
         member = group.require_member(member_id)
     except KafkaError as error:
         return error.code

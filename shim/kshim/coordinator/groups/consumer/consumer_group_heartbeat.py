@@ -197,7 +197,7 @@ class _Heartbeat:
             take_over_or_join(plan, request, self.member_id, self.metadata, self.trigger)
         else:
             if request.instance_id is not None:
-                require_owner(group, request.instance_id, self.member_id)
+                require_owner(group.static_members, request.instance_id, self.member_id)
             member = None if is_joining else group.require_member(self.member_id)
             if member is not None:
                 require_epoch(member.current, request.member_epoch, self.owned)
@@ -284,14 +284,14 @@ class _Heartbeat:
     def leave(self, step: Step) -> None:
         """For good."""
         if self.request.instance_id is not None:
-            require_owner(self.group, self.request.instance_id, self.member_id)
+            require_owner(self.group.static_members, self.request.instance_id, self.member_id)
         self.group.require_member(self.member_id)
         leaving = {self.member_id: self.trigger(Cause.MEMBER_LEFT)}
         remove_members(self.shard, self.group, leaving, self.now, step, written=self.answer_left, failed=self.failed)
 
     def leave_for_now(self, step: Step) -> None:
         """A static member will be back."""
-        require_owner(self.group, self.request.instance_id or "", self.member_id)
+        require_owner(self.group.static_members, self.request.instance_id or "", self.member_id)
         plan = Plan(self.group, self.shard.hash_of_topics)
         plan.leave_for_now(self.member_id, self.trigger(Cause.MEMBER_LEFT))
         append_plan(self.shard, plan, self.now, step, written=self.answer_left, failed=self.failed)

@@ -209,7 +209,7 @@ class ConsumerGroup(GroupWithEvents):
         if epoch == current.epoch:
             return
         if epoch < current.epoch and all(
-            current.held_since(partition, default=epoch + 1) <= epoch for partition in places()
+            current.held_since((place.topic_id, place.partition), default=epoch + 1) <= epoch for place in places()
         ):
             return
         raise KafkaError(_wrong_epoch(member))

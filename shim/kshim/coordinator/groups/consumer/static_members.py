@@ -5,7 +5,7 @@ Source: Kafka's GroupMetadataManager.getOrMaybeSubscribeStaticConsumerMember; KI
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan
@@ -26,9 +26,12 @@ def require_room(shard: Shard, group: ConsumerGroup, member_id: str, instance_id
     )
 
 
-def require_owner(group: ConsumerGroup, instance_id: str, member_id: str) -> None:
-    """Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now)."""
-    owner_id = group.static_members.get(instance_id)
+def require_owner(static_members: Mapping[str, str], instance_id: str, member_id: str) -> None:
+    """`static_members` has the member of each instance id.
+
+    Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
+    """
+    owner_id = static_members.get(instance_id)
     if owner_id is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if owner_id != member_id:
@@ -36,6 +39,15 @@ def require_owner(group: ConsumerGroup, instance_id: str, member_id: str) -> Non
             ErrorCode.FENCED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} was fenced by member {owner_id}.",
         )
+
+
+def unreleased(instance_id: str, member_id: str, owner_id: str) -> KafkaError:
+    """The error of who joins with an instance id that its owner has not left."""
+    return KafkaError(
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+        f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is "
+        f"owned by {owner_id} member.",
+    )
 
 
 def take_over_or_join(
@@ -58,11 +70,7 @@ def take_over_or_join(
         return
     owner = group.members[owner_id]
     if owner.current.epoch != LEFT_FOR_NOW_EPOCH and not owner.is_classic:
-        raise KafkaError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is "
-            f"owned by {owner_id} member.",
-        )
+        raise unreleased(instance_id, member_id, owner_id)
     replaced = trigger(Cause.STATIC_MEMBER_REPLACED)
     plan.take_over(owner_id, member_id, replaced)
     plan.put_member(member_id, metadata(plan.group), replaced)

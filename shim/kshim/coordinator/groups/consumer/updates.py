@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.state import MemberState
+from kshim.coordinator.groups.kinds import Pair
+from kshim.coordinator.groups.update_records import build_record, parse_record
 from kshim_protocol.internal.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -19,13 +21,6 @@ from kshim_protocol.internal.consumer_group import (
 )
 from kshim_protocol.internal.consumer_group import TopicPartition as TargetPartitions
 from kshim_protocol.internal.current_assignment import build_current_assignment
-from kshim_protocol.internal.record_types import (
-    RECORD_TYPES,
-    build_key_of_texts,
-    build_versioned_value,
-    parse_typed_key,
-    parse_versioned_value,
-)
 from kshim_protocol.schema import Struct
 
 
@@ -100,36 +95,30 @@ UPDATE_TYPES: Final = frozenset(_NUMBERS.values())
 _STATES = {int(state): state for state in MemberState}
 
 
-def build_update(group_id: str, update: Update) -> tuple[bytes, bytes | None]:
+def build_update(group_id: str, update: Update) -> Pair:
     """Key and value of its record. Raises BuildError."""
-    type_ = RECORD_TYPES[_NUMBERS[type(update)]]
+    number = _NUMBERS[type(update)]
     match update:  # the most frequent first
         case MemberCurrent(member_id, current):
             value = None if current is None else build_current_assignment(*current)
-            return build_key_of_texts(type_, group_id, member_id), value
+            return build_record(number, group_id, member_id, value=value)
         case MemberTarget(member_id, partitions):
-            return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
-        case GroupEpoch(value) | TargetEpoch(value):
-            return build_key_of_texts(type_, group_id), _built(value)
+            return build_record(number, group_id, member_id, value=_target_value(partitions))
+        case GroupEpoch(group_value) | TargetEpoch(group_value):
+            return build_record(number, group_id, value=group_value)
         case MemberMetadata(member_id, metadata):
-            return build_key_of_texts(type_, group_id, member_id), _built(metadata)
+            return build_record(number, group_id, member_id, value=metadata)
         case ExpressionTopics(expression, resolved):
-            return build_key_of_texts(type_, group_id, expression), _built(_expression_value(resolved))
-
-
-def _built(value: Struct | None) -> bytes | None:
-    return None if value is None else build_versioned_value(value)
+            return build_record(number, group_id, expression, value=_expression_value(resolved))
 
 
 def parse_update(key: bytes, value: bytes | None) -> tuple[str, Update] | None:
     """(group id, update) of a record; None for any other type of record. Raises ProtocolError."""
-    if int.from_bytes(key[:2], "big") not in UPDATE_TYPES:
+    found = parse_record(key, value, UPDATE_TYPES)
+    if found is None:
         return None
-    number, parsed_key = parse_typed_key(key)
-    type_ = RECORD_TYPES[number]
-    texts: list[str] = [getattr(parsed_key, row) for row in type_.key_rows]
-    found = None if value is None else parse_versioned_value(type_, value)[1]
-    return texts[0], _update(number, texts[-1], found)
+    number, texts, parsed = found
+    return texts[0], _update(number, texts[-1], parsed)
 
 
 def _update(number: int, name: str, value: Struct | None) -> Update:

@@ -6,7 +6,7 @@ Source: Kafka's KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.de
 from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, AnyGroup, Pair
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, AnyGroup, GroupKind, Pair
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -32,7 +32,8 @@ def offset_delete(
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    knows_its_topics = group.kind is GroupKind.STREAMS or group.protocol_type == CONSUMER_PROTOCOL_TYPE
+    if not group.is_empty and not knows_its_topics:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     deleted: list[tuple[str, int]] = []
     response = OffsetDeleteResponse(

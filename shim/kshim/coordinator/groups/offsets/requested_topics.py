@@ -7,6 +7,7 @@ from struct import Struct as Format
 from typing import Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.kinds import Place
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import build_position, split_position
 from kshim_protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -103,11 +104,11 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
     return found
 
 
-def partitions_to_commit(topics: Iterable[RequestedTopic[T]], max_metadata_size: int) -> Iterator[tuple[bytes, int]]:
-    """Topic id and index of each partition that exists and whose metadata is not too large: Kafka checks no other's epoch."""
+def partitions_to_commit(topics: Iterable[RequestedTopic[T]], max_metadata_size: int) -> Iterator[Place]:
+    """Each partition that exists and whose metadata is not too large: Kafka checks no other's epoch."""
     for topic in topics:
         for index, _ in topic.valid(max_metadata_size):
-            yield topic.topic_id, index
+            yield Place(topic.name, topic.topic_id, index)
 
 
 def any_exists(topics: Iterable[RequestedTopic[T]]) -> bool:

@@ -7,15 +7,10 @@ from typing import Final, NamedTuple
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.updates import by_topic
+from kshim.coordinator.groups.kinds import Pair
 from kshim.coordinator.groups.share.state import MEMBER_STABLE
+from kshim.coordinator.groups.update_records import build_record, parse_record
 from kshim_protocol.internal.consumer_group import TopicPartition as TargetPartitions
-from kshim_protocol.internal.record_types import (
-    RECORD_TYPES,
-    build_key_of_texts,
-    build_versioned_value,
-    parse_typed_key,
-    parse_versioned_value,
-)
 from kshim_protocol.internal.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -121,31 +116,29 @@ def is_tombstone(update: ShareUpdate) -> bool:
     return update[-1] is None
 
 
-def build_share_update(group_id: str, update: ShareUpdate) -> tuple[bytes, bytes | None]:
+def build_share_update(group_id: str, update: ShareUpdate) -> Pair:
     """Key and value of its record. Raises BuildError."""
-    type_ = RECORD_TYPES[_NUMBERS[type(update)]]
+    number = _NUMBERS[type(update)]
     match update:
         case MemberMetadata(member_id, value):
-            return build_key_of_texts(type_, group_id, member_id), _built(value)
-        case GroupEpoch(value) | TargetEpoch(value):
-            return build_key_of_texts(type_, group_id), _built(value)
+            return build_record(number, group_id, member_id, value=value)
+        case GroupEpoch(group_value) | TargetEpoch(group_value):
+            return build_record(number, group_id, value=group_value)
         case MemberTarget(member_id, partitions):
-            return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
+            return build_record(number, group_id, member_id, value=_target_value(partitions))
         case MemberCurrent(member_id, current):
-            return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
+            return build_record(number, group_id, member_id, value=_current_value(current))
         case PartitionStates(states):
-            return build_key_of_texts(type_, group_id), _built(_states_value(states))
+            return build_record(number, group_id, value=_states_value(states))
 
 
 def parse_share_update(key: bytes, value: bytes | None) -> tuple[str, ShareUpdate] | None:
     """(group id, update) of a record; None for any other type of record. Raises ProtocolError."""
-    if int.from_bytes(key[:2], "big") not in SHARE_UPDATE_TYPES:
+    found = parse_record(key, value, SHARE_UPDATE_TYPES)
+    if found is None:
         return None
-    number, parsed_key = parse_typed_key(key)
-    type_ = RECORD_TYPES[number]
-    texts: list[str] = [getattr(parsed_key, row) for row in type_.key_rows]
-    found = None if value is None else parse_versioned_value(type_, value)[1]
-    return texts[0], _update(number, texts[-1], found)
+    number, texts, parsed = found
+    return texts[0], _update(number, texts[-1], parsed)
 
 
 def _update(number: int, member_id: str, value: Struct | None) -> ShareUpdate:
@@ -168,10 +161,6 @@ def _update(number: int, member_id: str, value: Struct | None) -> ShareUpdate:
         case _:
             assert value is None or isinstance(value, ShareGroupStatePartitionMetadataValue)
             return PartitionStates(_states(value))
-
-
-def _built(value: Struct | None) -> bytes | None:
-    return None if value is None else build_versioned_value(value)
 
 
 def _partitions(topics: Iterable[TopicPartitions | TargetPartitions]) -> frozenset[TopicPartition]:

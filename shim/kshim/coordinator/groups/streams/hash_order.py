@@ -1,0 +1,120 @@
+"""The order in which Kafka goes through what it keeps in hash tables: a function of the texts and of how they came in.
+
+Where the assignor of streams groups and its topics leave a choice between equals, this order makes it. A text has the
+hash that Java says; what tables and heaps do with it has been the same since Java 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from struct import unpack
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_FULL = 0.75
+"""How much of a table is used before it grows."""
+
+_GOLDEN = -7046029254386353131
+"""What a table of timelines multiplies hashes with: 2**64 divided by the golden ratio, signed."""
+
+
+def text_hash(text: str) -> int:
+    """Java's hash of a text, signed, over its UTF-16 units."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    found = 0
+    for unit in unpack(f"<{len(units) // 2}H", units):
+        found = (31 * found + unit) & 0xFFFFFFFF
+    return found - (1 << 32) if found >> 31 else found
+
+
+def hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
+    """Texts, each once, in the order of a `HashMap` that was made for so many, and that they were put into one by one."""
+    found = list(dict.fromkeys(texts))
+    slots = _slots(capacity)
+    while len(found) > slots * _FULL:
+        slots *= 2
+    return _by_slot(found, slots)
+
+
+def computed_hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
+    """As `hash_map_order`, where values were computed when they were first asked for; texts are all that were asked for.
+
+    Such a table grows when it is asked the next time, and within a slot the last that came is the first.
+    """
+    found: dict[str, None] = {}
+    slots = _slots(capacity)
+    for text in texts:
+        if len(found) > slots * _FULL:
+            slots *= 2
+        found[text] = None
+    return _by_slot(reversed(found), slots)
+
+
+def _slots(capacity: int) -> int:
+    return 1 << max(0, capacity - 1).bit_length()
+
+
+def _by_slot(texts: Iterable[str], slots: int) -> list[str]:
+    return sorted(texts, key=lambda text: _spread(text_hash(text)) & (slots - 1))
+
+
+def timeline_order(texts: Iterable[str], *, most: int) -> list[str]:
+    """Texts in the order of Kafka's `TimelineHashMap`, the table that groups keep their members in, from the order in which
+    they were put there.
+
+    `most` is how many were in it at once, ever: it grows when one is put again, too, and it never becomes smaller.
+    """
+    found = list(texts)
+    slots = 2
+    while (most + 1) * _FULL > slots:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+    found.reverse()  # of one slot, the last that came is the first that is read
+    return sorted(found, key=lambda text: (text_hash(text) * _GOLDEN & 0xFFFFFFFFFFFFFFFF) >> shift)
+
+
+def _spread(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value ^ value >> 16
+
+
+class Heap(Generic[T]):
+    """The least first, as in Java's `PriorityQueue`, which decides who of several equals that is."""
+
+    def __init__(self, weight: Callable[[T], float], items: Iterable[T] = ()) -> None:
+        """`weight` of an item may change only while it is not in here."""
+        self._weight = weight
+        self._items: list[tuple[float, T]] = []
+        for item in items:
+            self.add(item)
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def add(self, item: T) -> None:
+        """Put one in."""
+        items, weight = self._items, self._weight(item)
+        items.append((weight, item))
+        at = len(items) - 1
+        while at and weight < items[above := (at - 1) // 2][0]:
+            items[at] = items[above]
+            at = above
+        items[at] = weight, item
+
+    def pop(self) -> T:
+        """Take the least out. Raises IndexError: there is none."""
+        items = self._items
+        last = items.pop()
+        if not items:
+            return last[1]
+        least, at, size = items[0][1], 0, len(items)
+        while (below := 2 * at + 1) < size:
+            if below + 1 < size and items[below][0] > items[below + 1][0]:
+                below += 1
+            if last[0] <= items[below][0]:
+                break
+            items[at] = items[below]
+            at = below
+        items[at] = last
+        return least

@@ -1,0 +1,67 @@
+"""The order of Java's hash tables and heaps. Beside a JVM: `integration/assignors/test_streams_like_kafka.py`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshim.coordinator.groups.streams.hash_order import (
+    Heap,
+    computed_hash_map_order,
+    hash_map_order,
+    text_hash,
+    timeline_order,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("", 0), ("a", 97), ("Aa", 2112), ("BB", 2112), ("polygenelubricants", -(2**31)), ("😀", 1772899)],
+)
+def test_texts_have_javas_hash(text: str, value: int) -> None:
+    assert text_hash(text) == value
+
+
+def test_a_table_is_read_by_slots_and_grows_when_it_is_three_quarters_full() -> None:
+    numbers = [str(number) for number in range(13)]
+    assert hash_map_order(reversed(numbers[:10])) == numbers[:10]
+    assert hash_map_order(["10", "0", "1"]) == ["0", "1", "10"]
+    assert hash_map_order(["p", "A", "a", "1"]) == ["p", "A", "a", "1"]  # "p" is in slot 0, the others share slot 1
+    assert hash_map_order(["p", "A", "a", "1", *"bcdefghij"]) == ["A", "a", *"bcdefghij", "p", "1"]  # of 32 slots
+
+
+def test_of_one_slot_the_first_that_came_is_read_first_and_where_values_are_computed_the_last() -> None:
+    assert hash_map_order(["BB", "Aa", "BB"]) == ["BB", "Aa"]
+    assert computed_hash_map_order(["BB", "Aa", "BB"]) == ["Aa", "BB"]
+    assert timeline_order(["BB", "Aa"], most=2) == ["Aa", "BB"]
+
+
+def test_a_table_of_computed_values_grows_when_it_is_asked_again() -> None:
+    assert computed_hash_map_order(["a", "b"], capacity=2) == ["b", "a"]  # two slots
+    assert computed_hash_map_order(["a", "b", "a"], capacity=2) == ["a", "b"]  # four
+
+
+texts = st.lists(st.text(max_size=3), unique=True, max_size=40)
+
+
+@given(texts)
+def test_orders_hold_every_text_once(found: list[str]) -> None:
+    for order in (hash_map_order(found), computed_hash_map_order(found), timeline_order(found, most=len(found))):
+        assert sorted(order) == sorted(found)
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_a_heap_gives_the_least_first(weights: list[int]) -> None:
+    heap = Heap(float, weights)
+    taken = []
+    while heap:
+        taken.append(heap.pop())
+    assert taken == sorted(weights)
+
+
+def test_of_equals_the_heap_of_java_gives_the_first_and_then_the_last() -> None:
+    heap = Heap(lambda item: 0.0, "abcde")
+    assert [heap.pop() for _ in range(5)] == ["a", "e", "d", "c", "b"]
+    with pytest.raises(IndexError):
+        heap.pop()
