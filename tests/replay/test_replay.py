@@ -191,11 +191,13 @@ def test_a_recording_that_was_cut_off_replays_up_to_there() -> None:
         recorded.node.pass_ms(1_000)
         member.heartbeat()
     data = recorded.data
-    result = replay(BytesIO(data[: len(data) * 3 // 4]))
-    assert result.differences == []
-    assert 4 < result.request_count < 23
-    assert result.damage is not None
-    assert not result.is_ended
+    end = len(data) * 3 // 4
+    results = [replay(BytesIO(data[:end])), replay(BytesIO(data[: end + 1]))]  # one of them ends within an entry
+    for result in results:
+        assert result.differences == []
+        assert 4 < result.request_count < 23
+        assert not result.is_ended
+    assert any(result.damage is not None for result in results)
 
 
 def test_a_recording_without_a_beginning_is_refused() -> None:
