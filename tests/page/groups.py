@@ -22,7 +22,7 @@ def an_incident(group: str = "billing", **others: Any) -> dict[str, Any]:
         "cause": "slow_poll", "subject": "client", "groups": [group], "clients": ["bill-2@10.0.0.2"], "host": "10.0.0.2",
         "from_ms": START + MINUTE, "to_ms": START + MINUTE + 40 * SECOND, "confidence": 0.97, "basis": "observed",
         "sentence": "bill-2@10.0.0.2 did not call poll() in time while it processed records.",
-        "advice": "Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
+        "advice": "Lower max.poll.records, so that a batch takes less time; a longer max.poll.interval.ms keeps the member, but the others wait longer for it.",
         "would_tell": None, "evidence": [{"text": "it went on sending heartbeats", "weight": "must"}], "sources": ["event x-5"],
         "alternatives": [],
         "effects": [

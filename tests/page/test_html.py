@@ -173,7 +173,7 @@ def test_as_text_it_says_what_matters_in_some_lines() -> None:
     assert lines[1:4] == [
         "slow_poll (97%, observed), 2026-11-18 11:07:40Z",
         "bill-2@10.0.0.2 did not call poll() in time while it processed records.",
-        "What to change: Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
+        "What to change: Lower max.poll.records, so that a batch takes less time; a longer max.poll.interval.ms keeps the member, but the others wait longer for it.",
     ]
 
 

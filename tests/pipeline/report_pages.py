@@ -52,7 +52,7 @@ def incidents() -> list[Any]:
         a_row(),
         a_row("slow_poll", from_ms=START + MINUTE, to_ms=START + MINUTE + 40 * SECOND,
               sentence="bill-2@10.0.0.2 did not poll in time while it processed records: the others waited for it, or it was removed.",
-              advice="Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records."),
+              advice="Lower max.poll.records, so that a batch takes less time; a longer max.poll.interval.ms keeps the member, but the others wait longer for it."),
         a_row("slow_poll", from_ms=START + 10 * MINUTE, to_ms=START + 10 * MINUTE + 5 * SECOND,
               sentence="bill-2@10.0.0.2 did not poll in time.", advice="Raise max.poll.interval.ms."),
         a_row("crash_loop", "mail", clients=["mail-3@10.0.0.9"], host="10.0.0.9", from_ms=START, to_ms=START + 30 * SECOND,

@@ -48,7 +48,8 @@ _ADVICE = {
     "lower session.timeout.ms.",
     Cause.CRASH_LOOP: "Read the client's log for the crash, and delay restarts meanwhile.",
     Cause.FLAPPING: "Find what stops the process: health checks, an autoscaler, a job that runs on schedule.",
-    Cause.SLOW_POLL: "Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
+    Cause.SLOW_POLL: "Lower max.poll.records, so that a batch takes less time; a longer max.poll.interval.ms keeps the member, "
+    "but the others wait longer for it.",
     Cause.SLOW_LEADER: "Look at the leader's CPU, heap and partition.assignment.strategy.",
     Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower session.timeout.ms notices it sooner.",
     Cause.PAUSED: "Look for garbage collection and CPU throttling; session.timeout.ms has to exceed the pause.",
