@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kshim.drawing import Bar, BarKind, Lane, MarkKind, Picture
 from kshim.explain.facts import Fact, Kind, Member
 from kshim.page import GroupNow, Owners
@@ -12,7 +14,7 @@ LATE = START + MINUTE
 DEAD = START + 4 * MINUTE
 
 
-def drawn(group: GroupNow, culprit: str = "bill-2@10.0.0.2", **window: int) -> Picture:
+def drawn(group: GroupNow, culprit: str = "bill-2@10.0.0.2", **window: Any) -> Picture:
     return picture(group, href=lambda number: f"#{number}", culprits=frozenset({culprit}), **window)
 
 
