@@ -154,7 +154,7 @@ def _pairs(truths: Sequence[Truth], findings: Sequence[Found], slack_ms: int) ->
     for i, truth in enumerate(truths):
         for j in {j for group in truth.groups for j in of_group[group]}:
             finding = findings[j]
-            overlap_ms = min(finding.to_ms, truth.end_ms + slack_ms) - max(finding.from_ms, truth.start_ms - slack_ms)
+            overlap_ms = _overlap_ms(truth, finding, slack_ms)
             if overlap_ms >= 0:
                 candidates.append((finding.cause == truth.cause.value, overlap_ms, i, j))
     pairs: dict[int, int] = {}
@@ -164,6 +164,13 @@ def _pairs(truths: Sequence[Truth], findings: Sequence[Found], slack_ms: int) ->
             pairs[i] = j
             taken.add(j)
     return pairs
+
+
+def _overlap_ms(truth: Truth, finding: Found, slack_ms: int) -> int:
+    """For how long the two overlap; negative: they do not, or are of different groups."""
+    if finding.groups.isdisjoint(truth.groups):
+        return -1
+    return min(finding.to_ms, truth.end_ms + slack_ms) - max(finding.from_ms, truth.start_ms - slack_ms)
 
 
 def _names_the_member(truth: Truth, finding: Found) -> bool:
@@ -178,7 +185,10 @@ def _names_the_member(truth: Truth, finding: Found) -> bool:
 
 
 def _unspoiled(play: Play, findings: Sequence[Found], slack_ms: int) -> tuple[list[Truth], list[Found]]:
-    """What no accident touched. Where it touched only one of a truth and its finding, both are left out."""
+    """What no accident touched. Where it touched only one of a truth and its finding, both are left out.
+
+    So is what else was found of a truth that is left out, at its time in its groups: nobody can say whether it is right.
+    """
     spoiled_truths = {
         i
         for i, of in enumerate(play.truths)
@@ -187,9 +197,14 @@ def _unspoiled(play: Play, findings: Sequence[Found], slack_ms: int) -> tuple[li
     spoiled_findings = {
         j for j, of in enumerate(findings) if _is_spoiled(of.groups, of.from_ms, of.to_ms, play, slack_ms)
     }
-    for i, j in _pairs(play.truths, findings, slack_ms).items():
+    pairs = _pairs(play.truths, findings, slack_ms)
+    for i, j in pairs.items():
         if i in spoiled_truths or j in spoiled_findings:
             spoiled_truths.add(i)
+            spoiled_findings.add(j)
+    left_out = [play.truths[i] for i in spoiled_truths]
+    for j in set(range(len(findings))) - set(pairs.values()):
+        if any(_overlap_ms(truth, findings[j], slack_ms) >= 0 for truth in left_out):
             spoiled_findings.add(j)
     return (
         [truth for i, truth in enumerate(play.truths) if i not in spoiled_truths],

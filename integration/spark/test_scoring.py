@@ -81,6 +81,16 @@ def test_a_finding_whose_truth_is_left_out_is_left_out_too() -> None:
     assert (of.truths, of.found, of.left_out) == (0, 0, 1)
 
 
+def test_whatever_else_is_found_of_a_truth_that_is_left_out_is_left_out_too() -> None:
+    long = a_truth(1, 10_000, "g")._replace(end_ms=60_000)
+    play = a_play(long, accidents=(Accident("g", "z", 10_200),))
+    twice = [a_finding(10_000, "g"), a_finding(40_000, "g", cause="paused")]
+    of = score(play, twice)
+    assert (of.truths, of.found, of.left_out) == (0, 0, 2)
+    elsewhere = score(play, [*twice, a_finding(90_000, "g"), a_finding(40_000, "h")])
+    assert (elsewhere.found, elsewhere.left_out) == (2, 2)
+
+
 def test_a_time_when_the_player_was_late_is_left_out() -> None:
     play = a_play(a_truth(1, 10_000, "g"), a_truth(2, 90_000, "h"))._replace(late=(Late(10_900, 11_400),))
     of = score(play, [a_finding(10_000, "g", cause="slow_poll"), a_finding(90_000, "h")])
