@@ -70,7 +70,7 @@ def states(partition: SharePartition) -> str:
         (7, 500, False, "0-9x1"),
         (1, 500, False, "0-4x1"),
         (3, 500, True, "0-2x1"),
-        (7, 3, True, "0-4x1 5-6x1"),
+        (7, 3, True, "0-6x1"),
         (7, 500, True, "0-6x1"),
     ],
 )
@@ -90,16 +90,25 @@ def test_what_one_member_holds_another_does_not_get() -> None:
     assert acquired(partition, "a", batches=[(0, 4), (5, 9)]) == ""
 
 
-def test_the_window_of_records_in_flight_is_cut_exactly_and_moves_with_the_head() -> None:
+def test_the_window_of_records_in_flight_ends_with_a_batch_and_moves_with_the_head() -> None:
     limits = Limits(max_records=500, batch_size=500, max_in_flight=7)
     partition = SharePartition(0)
-    assert acquired(partition, limits=limits) == "0-6x1"
+    assert acquired(partition, limits=limits) == "0-9x1"
     assert not partition.may_acquire(limits)
-    said(partition, 3, 6, ACCEPT)
+    said(partition, 3, 9, ACCEPT)
     assert not partition.may_acquire(limits)
     said(partition, 0, 2, ACCEPT)
-    assert partition.start_offset == 7
-    assert acquired(partition, batches=[(5, 9), (10, 14)], limits=limits) == "7-13x1"
+    assert partition.start_offset == 10
+    exact = limits._replace(is_exact=True)
+    assert acquired(partition, batches=[(10, 14), (15, 19)], limits=exact) == "10-16x1"
+
+
+def test_neighbours_that_were_released_apart_are_one_range_again() -> None:
+    partition = SharePartition(0)
+    acquired(partition)
+    said(partition, 0, 1, RELEASE)
+    said(partition, 2, 4, RELEASE)
+    assert acquired(partition, batches=[(0, 4)]) == "0-4x2"
 
 
 def test_released_records_inside_a_full_window_can_be_acquired_again() -> None:
@@ -164,6 +173,16 @@ def test_what_could_not_be_written_has_not_happened() -> None:
     assert partition.start_offset == 15
 
 
+def test_a_range_may_not_begin_with_what_the_one_before_ended_with() -> None:
+    partition = SharePartition(0)
+    acquired(partition)
+    ranges = [Acknowledged(0, 1, [ACCEPT]), Acknowledged(1, 2, [ACCEPT])]
+    with pytest.raises(KafkaError) as refused:
+        partition.acknowledge("a", ranges, LIMITS, 0)
+    assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+    assert states(partition) == "0-14:acquiredx1"
+
+
 def test_several_ranges_hold_together_or_not_at_all() -> None:
     partition = SharePartition(0)
     acquired(partition)
@@ -215,6 +234,9 @@ def test_what_is_refused_and_with_which_sentence() -> None:
     not_found = "Batch record not found. The"
     assert refusal(partition, 5, 6, ACCEPT) == (
         f"INVALID_RECORD_STATE {not_found} request batch offsets are not found in the cache."
+    )
+    assert refusal(partition, 6, 6, ACCEPT) == (
+        f"INVALID_REQUEST {not_found} first offset in request is past acquired records."
     )
     acquired(partition, batches=[(5, 9)])
     assert refusal(partition, 10, 12, ACCEPT) == (
@@ -301,6 +323,8 @@ def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
     partition = SharePartition(0)
     acquired(partition)
     partition.archive(0, 4)
-    assert partition.start_offset == 5
+    assert partition.start_offset == 0  # until something is written
     partition.archive(8, 9)
+    assert partition.may_acquire(LIMITS._replace(max_in_flight=15))
+    assert partition.start_offset == 5  # or the window is full of them
     assert states(partition) == "5-7:acquiredx1 8-9:archivedx1 10-14:acquiredx1"

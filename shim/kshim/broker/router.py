@@ -126,7 +126,7 @@ class Router:
         now = connection.client.last_now
         if self.node.share_sessions_made is not None and now is not None:
             for session in self.node.share_sessions_made.closed(connection):
-                self.node.cluster.share_partitions.release(session.group_id, session.member_id, now)
+                self.node.cluster.share_partitions.release(session, now)
         for forget in self.on_closed:
             forget(connection)
 

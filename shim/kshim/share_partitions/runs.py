@@ -31,7 +31,8 @@ class Run:
 
     `delivery_count`: how often they were acquired. `member_id` and `deadline_ms` (monotonic) are of those that are acquired.
     `is_in_transition`: what became of them is being written, and nothing else may happen to them. `batch_first` and
-    `batch_size`: the first offset and the number of the records that were acquired together when these were first.
+    `batch_size`: the first offset and the number of the records that were acquired together when these were first;
+    `is_split`: these were once looked at one by one.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Run:
         "delivery_count",
         "first",
         "is_in_transition",
+        "is_split",
         "last",
         "member_id",
         "state",
@@ -56,6 +58,7 @@ class Run:
         self.member_id = NOBODY
         self.deadline_ms = 0
         self.is_in_transition = False
+        self.is_split = False
 
     @property
     def size(self) -> int:
@@ -64,8 +67,8 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether they are all that were acquired together."""
-        return self.size == self.batch_size
+        """Whether they are all that were acquired together, and have been treated alike since."""
+        return self.size == self.batch_size and not self.is_split
 
     @property
     def is_acquirable(self) -> bool:
@@ -75,7 +78,7 @@ class Run:
     def cut(self, last: int) -> Run:
         """Keep the records up to `last`, and return those behind."""
         rest = Run(last + 1, self.last, self.state, self.delivery_count)
-        rest.batch_first, rest.batch_size = self.batch_first, self.batch_size
+        rest.batch_first, rest.batch_size, rest.is_split = self.batch_first, self.batch_size, self.is_split
         rest.member_id, rest.deadline_ms, rest.is_in_transition = (
             self.member_id,
             self.deadline_ms,

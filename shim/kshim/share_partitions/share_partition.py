@@ -6,6 +6,8 @@ Source: Kafka's SharePartition; sentences and limits are those of a live 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshim.share_partitions.runs import NOBODY, RecordState, Run, Runs
@@ -20,6 +22,10 @@ _STATES: Final = {
     RELEASE: RecordState.AVAILABLE,
     REJECT: RecordState.ARCHIVED,
 }
+
+
+_FEWEST_DELIVERIES: Final = 2
+"""The least that a group may allow: then a last try is no different from others."""
 
 
 class StateBatch(NamedTuple):
@@ -107,90 +113,110 @@ class SharePartition:
         return next((run.first for run in self.runs if run.is_acquirable), self.end_offset + 1)
 
     def may_acquire(self, limits: Limits) -> bool:
-        """Whether there is room for more, or something to be delivered again."""
+        """Whether there is room for more, or something to be delivered again.
+
+        The start moves when something is written. If nothing but records that are done with fill the window it moves here.
+        """
+        if self.end_offset - self.start_offset + 1 >= limits.max_in_flight:
+            self._move_start()
         return self.next_offset <= self.end_offset or self.end_offset - self.start_offset + 1 < limits.max_in_flight
 
     def acquire(
         self, member_id: str, batches: Sequence[tuple[int, int]], limits: Limits, now_ms: int
     ) -> list[Acquired]:
-        """Give records to a member. `batches`: first and last offset of the record batches that were read, in order."""
-        if not batches:
+        """Give records to a member. `batches`: first and last offset of the record batches that were read, in order.
+
+        What was acquired together once is acquired together again, as far as the batches reach; only if the limit is exact
+        are parts of it left behind. The room in the window is a limit like `max_records`.
+        """
+        if not batches or batches[-1][1] < self.start_offset:
             return []
         first, last = max(batches[0][0], self.start_offset), batches[-1][1]
-        taken: list[Run] = []
-        left = limits.max_records
-        can_go_on = True
-        for run in self.runs.overlapping(first, last):
-            is_of_last = bool(taken) and run.batch_first == taken[-1].batch_first and not limits.is_exact
-            if left <= 0 and not (is_of_last and can_go_on):
-                break
-            if not run.is_acquirable:
+        most = min(limits.max_records, limits.max_in_flight - (self.end_offset - self.start_offset + 1))
+        if most <= 0:
+            if self.next_offset > self.end_offset:
+                return []
+            most, last = limits.max_records, min(last, self.end_offset)
+        taken = _Taken(member_id, limits, now_ms)
+        known_last = first - 1
+        for together in _together(self.runs.overlapping(first, last)):
+            if taken.count >= most:
+                return taken.ranges
+            known_last = together[0].batch_first + together[0].batch_size - 1
+            is_careful = _is_careful(together, first, last, limits)
+            if is_careful and taken.count:
+                return taken.ranges  # a record that nobody gets done must not take others with it
+            run = together[0]
+            is_part = run.batch_first < batches[0][0] or known_last > last
+            is_part |= limits.is_exact and run.batch_size > most - taken.count
+            if run.is_whole and not is_part and not is_careful:
+                if run.is_acquirable:
+                    taken.add(run)
+            elif not run.is_whole or run.is_acquirable:
+                count = self._take_some(run, first, min(last, known_last), most - taken.count, taken)
+                if is_careful and count:
+                    return taken.ranges
+        if taken.count < most and known_last < last:
+            self._take_new(batches, known_last + 1, most - taken.count, taken)
+        return taken.ranges
+
+    def _take_some(self, run: Run, first: int, last: int, most: int, taken: _Taken) -> int:
+        """Records of a batch, one by one: fewer, the more often they were delivered without success. Returns how many."""
+        limits = taken.limits
+        limit, threshold = limits.delivery_count_limit, _threshold(limits)
+        careful_most = 0
+        count = 0
+        for part in self.runs.between(max(first, run.batch_first), last):
+            part.is_split = True
+            if not part.is_acquirable:
                 continue
-            if run.first < first:
-                run = self.runs.between(first, run.last)[0]
-            most = self._most_of(run, limits)
-            is_careful = run.batch_size > 1 and run.delivery_count >= _threshold(limits)
+            is_last_try = limit > _FEWEST_DELIVERIES and part.delivery_count == limit - 1
+            if is_last_try and count:
+                break
+            if part.delivery_count >= threshold and not careful_most:
+                careful_most = max(1, part.batch_size >> (part.delivery_count - threshold + 1))
+            size = 1 if is_last_try else part.size
             if limits.is_exact:
-                most = min(most, left)
-            if most < run.size:
-                (run,) = self.runs.between(run.first, run.first + most - 1)
-            taken.append(run)
-            left -= run.size
-            if is_careful:
-                left, can_go_on = 0, False  # a record that nobody gets done must not take others with it
-        if left > 0:
-            taken += self._take_new(batches, left, limits)
-        for run in taken:
-            run.state = RecordState.ACQUIRED
-            run.delivery_count += 1
-            run.member_id = member_id
-            run.deadline_ms = now_ms + limits.lock_ms
-        return [Acquired(run.first, run.last, run.delivery_count) for run in taken]
+                size = min(size, most - count)
+            if careful_most > count:
+                size = min(size, careful_most - count)
+            if size < part.size:
+                (part,) = self.runs.between(part.first, part.first + size - 1)
+            taken.add(part)
+            count += size
+            if is_last_try or (limits.is_exact and count == most) or count == careful_most:
+                break
+        return count
 
-    @staticmethod
-    def _most_of(run: Run, limits: Limits) -> int:
-        """How many records of a run are delivered together: fewer, the more often they were without success."""
-        limit = limits.delivery_count_limit
-        threshold = _threshold(limits)
-        if run.delivery_count < threshold:
-            return run.size
-        if run.delivery_count >= limit - 1:
-            return 1
-        return min(run.size, max(1, run.batch_size >> (run.delivery_count - threshold + 1)))
-
-    def _take_new(self, batches: Sequence[tuple[int, int]], left: int, limits: Limits) -> list[Run]:
-        """Records that were never in flight: whole batches, in ranges of at least `batch_size` records."""
-        begin = max(self.end_offset + 1, batches[0][0])
-        room_end = self.start_offset + limits.max_in_flight - 1
-        end = min(batches[-1][1], room_end)
-        if begin > end:
-            return []
-        if limits.is_exact:
-            end = min(end, begin + left - 1)
-        else:
-            wanted_last = begin + left - 1
-            end = min(end, next((last for first, last in batches if last >= wanted_last), end))
+    def _take_new(self, batches: Sequence[tuple[int, int]], begin: int, most: int, taken: _Taken) -> None:
+        """Records that were never in flight: whole batches, in ranges that end where one of at least `batch_size` does."""
+        begin = max(begin, batches[0][0])
+        end = batches[-1][1]
+        if most < end - begin + 1:
+            end = next((last for _, last in batches if last >= begin + most - 1), end)
         if begin > self.end_offset + 1:  # offsets that do not exist
             self.runs.append(Run(self.end_offset + 1, begin - 1, RecordState.ARCHIVED, 0))
-        runs = []
-        at = begin
-        base = begin  # of the record batch in which the range begins, from where its size counts
-        enough = min(limits.batch_size, limits.max_records) if limits.is_exact else limits.batch_size
-        for batch_first, batch_last in batches:
-            if batch_last < at:
-                continue
-            if batch_first <= at:
-                base = batch_first
-            last = min(batch_last, end)
-            if last - base + 1 >= enough or last == end:
-                run = Run(at, last, RecordState.AVAILABLE, 0)
-                self.runs.append(run)
-                runs.append(run)
-                at = last + 1
-            if last == end:
-                break
         self.end_offset = end
-        return runs
+        if taken.limits.is_exact:
+            run = Run(begin, end, RecordState.AVAILABLE, 0)
+            self.runs.append(run)
+            if run.size > most:
+                run.is_split = True
+                (run,) = self.runs.between(begin, begin + most - 1)
+            taken.add(run)
+            return
+        for base, _ in batches:
+            if base > end:
+                break
+            if base - begin >= taken.limits.batch_size:
+                taken.add(self._appended(begin, base - 1))
+                begin = base
+        taken.add(self._appended(begin, end))
+
+    def _appended(self, first: int, last: int) -> Run:
+        run = Run(first, last, RecordState.AVAILABLE, 0)
+        self.runs.append(run)
+        return run
 
     # What became of records
 
@@ -199,8 +225,12 @@ class SharePartition:
 
         Raises KafkaError: INVALID_REQUEST (past what is in flight), INVALID_RECORD_STATE (not acquired, or another's).
         """
+        last = self.start_offset - 1
         for batch in batches:
             self._require_owner(member_id, batch)
+            if self.start_offset <= batch.first_offset <= last:  # by this request already
+                raise _not_acquired(self.runs.overlapping(last, last)[0])
+            last = batch.last_offset
         changed: list[tuple[Run, RecordState]] = []
         for batch in batches:
             for first, last, type_ in _ranges(batch):
@@ -215,23 +245,18 @@ class SharePartition:
         first, last = batch.first_offset, batch.last_offset
         if last < self.start_offset:
             return
+        if first > (self.end_offset if len(self.runs) else self.start_offset):
+            raise _past("first")
         if not len(self.runs):
             raise KafkaError(
                 ErrorCode.INVALID_RECORD_STATE,
                 "Batch record not found. The request batch offsets are not found in the cache.",
             )
-        if first > self.end_offset:
-            raise _past("first")
         if last > self.end_offset:
             raise _past("last")
         for run in self.runs.overlapping(max(first, self.start_offset), last):
             if run.state is not RecordState.ACQUIRED or run.is_in_transition:
-                raise KafkaError(
-                    ErrorCode.INVALID_RECORD_STATE,
-                    "The batch cannot be acknowledged. The batch is not in the acquired state."
-                    if run.is_whole
-                    else "The offset cannot be acknowledged. The offset is not acquired.",
-                )
+                raise _not_acquired(run)
             if run.member_id != member_id:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD_STATE,
@@ -313,26 +338,76 @@ class SharePartition:
         self.start_offset = offset
         self.end_offset = max(self.end_offset, offset - 1)
         self.runs.forget_before(offset)
-        self._move_start()
 
     def skip(self, first: int, last: int) -> None:
         """Offsets that do not exist: nobody has to deliver them."""
         for run in self.runs.between(first, last):
             if run.is_acquirable:
                 run.state = RecordState.ARCHIVED
-        self._move_start()
 
     def archive(self, first: int, last: int) -> None:
         """Records that are there but are delivered to nobody: of aborted transactions. Nobody holds them yet."""
         for run in self.runs.between(first, last):
             if run.state is RecordState.ACQUIRED and not run.is_in_transition:
                 run.state, run.member_id = RecordState.ARCHIVED, NOBODY
-        self._move_start()
+
+
+class _Taken:
+    """What one acquisition has taken so far, for whom."""
+
+    def __init__(self, member_id: str, limits: Limits, now_ms: int) -> None:
+        self.limits = limits
+        self.count = 0
+        self.ranges: list[Acquired] = []
+        self._member_id = member_id
+        self._deadline_ms = now_ms + limits.lock_ms
+        self._batch_first = -1
+
+    def add(self, run: Run) -> None:
+        """One more run. Neighbours that were acquired together before are one range."""
+        run.state = RecordState.ACQUIRED
+        run.delivery_count += 1
+        run.member_id = self._member_id
+        run.deadline_ms = self._deadline_ms
+        self.count += run.size
+        last = self.ranges[-1] if self.ranges else None
+        if (
+            last is not None
+            and run.batch_first == self._batch_first
+            and last.last_offset + 1 == run.first
+            and last.delivery_count == run.delivery_count
+        ):
+            self.ranges[-1] = last._replace(last_offset=run.last)
+        else:
+            self.ranges.append(Acquired(run.first, run.last, run.delivery_count))
+        self._batch_first = run.batch_first
+
+
+def _together(runs: Iterable[Run]) -> Iterable[list[Run]]:
+    """Runs by what was acquired together first."""
+    return [list(found) for _, found in groupby(runs, key=attrgetter("batch_first"))]
+
+
+def _is_careful(together: list[Run], first: int, last: int, limits: Limits) -> bool:
+    """Whether some of these were delivered so often that a batch is not delivered as a whole any more."""
+    return any(
+        run.is_acquirable and run.delivery_count >= _threshold(limits) and run.first <= last and run.last >= first
+        for run in together
+    )
 
 
 def _threshold(limits: Limits) -> int:
     """After so many deliveries a batch is not delivered as a whole any more."""
     return max(2, -(-limits.delivery_count_limit // 2))
+
+
+def _not_acquired(run: Run) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_RECORD_STATE,
+        "The batch cannot be acknowledged. The batch is not in the acquired state."
+        if run.is_whole
+        else "The offset cannot be acknowledged. The offset is not acquired.",
+    )
 
 
 def _past(which: str) -> KafkaError:

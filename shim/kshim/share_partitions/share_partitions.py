@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.deadlines import Deadlines
@@ -15,6 +16,7 @@ from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Now, Step
 from kshim.partitions.partition import Partition
 from kshim.share_partitions.runs import RecordState
 from kshim.share_partitions.share_partition import Acknowledged, Limits, SharePartition, StateBatch, Write
+from kshim.share_partitions.share_sessions import ShareSession
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages import read_share_group_state as reading
@@ -28,6 +30,10 @@ _STORED_STATES: Final = frozenset(RecordState) - {RecordState.ACQUIRED}
 _MOST_DELIVERIES: Final = 2**15 - 2
 _MOST_COMPLETE: Final = 2**31 - 1
 _NO_START: Final = -1
+_NO_GROUP: Final = reading.PartitionResult(
+    partition=0, error_code=ErrorCode.INVALID_REQUEST, state_epoch=0, start_offset=0, state_batches=()
+)
+"""The share coordinator says nothing at all of a group whose id is empty."""
 _MOVED: Final = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -148,7 +154,8 @@ class SharePartitions:
         )
 
         def settle(response: reading.ReadShareGroupStateResponse, now: Now) -> Step | None:
-            self._has_read(delivery, response.results[0].partitions[0], now)
+            found = response.results[0].partitions[0] if response.results else _NO_GROUP
+            self._has_read(delivery, found, now)
             return None
 
         self._ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
@@ -166,7 +173,6 @@ class SharePartitions:
                 start_offset = self._first_offset(delivery.partition, place.group_id, now)
             if not {batch.delivery_state for batch in result.state_batches} <= _STORED_STATES:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a client has written that, not a share partition
-            log_start = delivery.partition.log.start_offset
         except KafkaError as refused:
             self._has_failed(delivery, refused.code)
             return
@@ -185,7 +191,6 @@ class SharePartitions:
         ]
         delivery.state_epoch = result.state_epoch
         delivery.share = SharePartition(start_offset, batches, on_available=lambda: self._released(delivery))
-        delivery.share.log_begins(log_start)
         self._wake(delivery)
 
     def _has_failed(self, delivery: Delivery, error: ErrorCode) -> None:
@@ -221,8 +226,8 @@ class SharePartitions:
         batches: Sequence[Acknowledged],
         now: Now,
         then: Callable[[ErrorCode], None],
-    ) -> None:
-        """What a member has made of records; `then` is called with the error of its write, at once if there is none to do.
+    ) -> Callable[[], None]:
+        """What a member has made of records. Returns what writes it, and calls `then` with the error of that.
 
         Raises KafkaError as `SharePartition.acknowledge` does.
         """
@@ -231,14 +236,15 @@ class SharePartitions:
         write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
         if write is None:
             self.rearm(delivery)
-            then(ErrorCode.NONE)
-        else:
-            self._write(delivery, write, now, then)
+            return lambda: then(ErrorCode.NONE)
+        return partial(self._write, delivery, write, now, then)
 
-    def release(self, group_id: str, member_id: str, now: Now) -> None:
-        """The session of a member is over: others may have what it holds."""
-        for delivery in [one for place, one in self._deliveries.items() if place.group_id == group_id]:
-            if delivery.share is not None:
+    def release(self, session: ShareSession, now: Now) -> None:
+        """A session is over: others may have what its member holds of the partitions that it still had."""
+        group_id, member_id = session.group_id, session.member_id
+        for topic_id, index in session.partitions:
+            delivery = self._deliveries.get(Place(group_id, topic_id, index))
+            if delivery is not None and delivery.share is not None:
                 write = delivery.share.release_all(member_id, self.limits(group_id))
                 if write is not None:
                     self._write(delivery, write, now, lambda error: None)

@@ -43,17 +43,26 @@ class ShareSession:
 
 
 class ShareSessions:
-    """All sessions of a node. A session ends with the connection that opened it."""
+    """All sessions of a node. A session ends with the connection that opened it.
+
+    As in Kafka a connection takes only that session with it which it opened last, and none if one of those that it has
+    opened was closed or opened again since.
+    """
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._last_of: dict[object, ShareSession | None] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def open(self, group_id: str, member_id: str, connection: object) -> ShareSession:
         """A new session; an older one of the member ends."""
+        older = self._sessions.get((group_id, member_id))
+        if older is not None:
+            self._ends(older)
         session = self._sessions[group_id, member_id] = ShareSession(group_id, member_id, connection)
+        self._last_of[connection] = session
         return session
 
     def has(self, group_id: str, member_id: str) -> bool:
@@ -71,15 +80,21 @@ class ShareSessions:
     def close(self, group_id: str, member_id: str) -> ShareSession:
         """The session of a member that ends it. Raises KafkaError: SHARE_SESSION_NOT_FOUND."""
         session = self._require(group_id, member_id)
-        del self._sessions[group_id, member_id]
+        self._ends(session)
         return session
 
     def closed(self, connection: object) -> list[ShareSession]:
-        """A connection is gone: the sessions that end with it."""
-        gone = [session for session in self._sessions.values() if session.connection is connection]
-        for session in gone:
-            del self._sessions[session.group_id, session.member_id]
-        return gone
+        """A connection is gone: the sessions that end with it, which are one or none."""
+        session = self._last_of.pop(connection, None)
+        if session is None:
+            return []
+        del self._sessions[session.group_id, session.member_id]
+        return [session]
+
+    def _ends(self, session: ShareSession) -> None:
+        del self._sessions[session.group_id, session.member_id]
+        if session.connection in self._last_of:
+            self._last_of[session.connection] = None
 
     def _require(self, group_id: str, member_id: str) -> ShareSession:
         session = self._sessions.get((group_id, member_id))

@@ -64,6 +64,13 @@ def moving(topic: str, index: int, *, start_offset: int) -> AlterShareGroupOffse
     return AlterShareGroupOffsetsRequest(group_id="g", topics=(altered,))
 
 
+def deletion(offset: int) -> DeleteRecordsRequest:
+    """Of the records of partition 0 before `offset`."""
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name="t", partitions=(partition,))
+    return DeleteRecordsRequest(topics=(topic,), timeout_ms=1_000)
+
+
 def test_records_are_acquired_acknowledged_and_not_delivered_again() -> None:
     _, member = a_reader()
     first = member.fetch()
@@ -201,7 +208,9 @@ def test_a_session_ends_with_its_connection_and_releases_what_is_held() -> None:
     assert again.acquire(epoch=1) == "! SHARE_SESSION_NOT_FOUND"
 
 
-def test_whoever_goes_away_while_acknowledgements_are_written_is_given_nothing_more(tmp_path: Path) -> None:
+def test_whoever_goes_away_while_acknowledgements_are_written_gives_back_what_it_was_given_meanwhile(
+    tmp_path: Path,
+) -> None:
     node = configured(a_share_node(storage=files_in(tmp_path), fsync="always"), auto_offset_reset="earliest")
     for _ in range(2):
         node.client("p").send(produce_of("t", a_batch(*(b"%d" % number for number in range(5)))), 12)
@@ -217,7 +226,7 @@ def test_whoever_goes_away_while_acknowledgements_are_written_is_given_nothing_m
     member.client.close()
     node.run_background_tasks()
     other = Member(node, "b")
-    assert other.acquire() == "0:5-9x1"
+    assert other.acquire() == "0:5-9x2"
     node.close()
 
 
@@ -246,6 +255,68 @@ def test_errors_of_partitions_are_answered_at_once_until_they_are_forgotten() ->
     member.session_epoch += 1
     unknown = member.fetch(partitions=(0,), topic_id=b"?" * 16)
     assert in_words(unknown) == "0:UNKNOWN_TOPIC_ID"
+
+
+def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants() -> None:
+    node, member = a_reader(batches=1)
+    member.client.send(member.fetch_request(min_bytes=120, max_wait_ms=500))
+    assert member.client.is_waiting
+    produce(node.client("p"), "t", a_batch(b"x" * 100))
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-5x1"
+
+
+def test_a_fetch_that_wants_no_bytes_is_answered_at_once() -> None:
+    _, member = a_reader(batches=0)
+    assert member.acquire() == "0:"
+    assert member.acquire(min_bytes=0, max_wait_ms=500) == ""
+
+
+def test_what_is_released_is_for_the_next_request_unless_there_is_nothing_else() -> None:
+    _, member = a_reader(batches=2)
+    assert member.acquire(max_records=5) == "0:0-4x1"
+    assert member.acquire(said={0: [(0, 4, RELEASE)]}) == "0:5-9x1"
+    assert member.acquire() == "0:0-4x2"
+    member.client.send(member.fetch_request(said={0: [(0, 4, RELEASE)]}, max_wait_ms=500))
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-4x3"
+
+
+def test_errors_of_some_partitions_are_told_when_there_is_something_to_say_of_the_others() -> None:
+    node, member = a_reader(batches=0)
+    member.client.send(member.fetch_request(partitions=(0, 7), max_wait_ms=500))
+    assert member.client.is_waiting
+    produce(node.client("p"), "t", a_batch(b"x"))
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-0x1 7:UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_a_group_without_a_name_has_no_states() -> None:
+    node = a_share_node()
+    assert Member(node, "a", group_id="").acquire() == "0:UNKNOWN_SERVER_ERROR"
+
+
+def test_a_mode_that_does_not_exist_is_an_error() -> None:
+    _, member = a_reader()
+    assert member.acquire(mode=2) == "! UNKNOWN_SERVER_ERROR"
+
+
+def test_what_is_held_of_a_partition_that_the_session_has_forgotten_stays_until_its_lock_ends() -> None:
+    node, member = a_reader(batches=1)
+    assert member.acquire() == "0:0-4x1"
+    member.acquire(partitions=(), forget=(0,))
+    member.acknowledge(epoch=-1)
+    other = Member(node, "b")
+    assert other.acquire() == "0:"
+    node.pass_ms(LOCK_MS)
+    assert other.acquire() == "0:0-4x2"
+
+
+def test_a_connection_takes_the_session_with_it_that_it_opened_last() -> None:
+    node, member = a_reader(batches=1)
+    other = Member(node, "b", client=member.client)
+    assert (member.acquire(max_records=5), other.acquire()) == ("0:0-4x1", "0:")
+    member.client.close()
+    member.client = other.client = node.client("again")
+    assert member.say((0, 4, ACCEPT)) == "NONE"
+    assert other.say() == "! SHARE_SESSION_NOT_FOUND"
 
 
 def test_partitions_without_state_are_an_error() -> None:
@@ -305,7 +376,7 @@ def test_the_limit_of_records_in_flight_holds_for_the_group() -> None:
     assert member.acquire() == "0:0-99x1"
     assert member.acquire() == ""
     assert member.say((0, 1, ACCEPT)) == "NONE"
-    assert member.acquire() == "0:100-101x1"
+    assert member.acquire() == "0:100-104x1"  # to the end of the batch
 
 
 def test_what_is_delivered_too_often_is_delivered_no_more() -> None:
@@ -319,10 +390,12 @@ def test_what_is_delivered_too_often_is_delivered_no_more() -> None:
 
 def test_deleted_records_are_passed_over() -> None:
     node, member = a_reader()
-    partition = DeleteRecordsPartition(partition_index=0, offset=7)
-    topic = DeleteRecordsTopic(name="t", partitions=(partition,))
-    node.client("d").ask(DeleteRecordsRequest(topics=(topic,), timeout_ms=1_000))
+    node.client("d").ask(deletion(7))
     assert member.acquire() == "0:7-14x1"
+    node.client("d").ask(deletion(14))
+    assert member.say((7, 14, RELEASE)) == "NONE"
+    assert member.acquire(max_wait_ms=500) == ""  # once, to say so; what is left comes with the next request
+    assert member.acquire() == "0:14-14x2"
 
 
 def test_read_committed_ends_at_the_open_transaction_and_leaves_out_aborted_records() -> None:

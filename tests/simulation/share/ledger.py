@@ -17,12 +17,17 @@ NOBODY = ""
 
 
 class Told(NamedTuple):
-    """One answered acquisition: offsets with their values, all of the same delivery count, at `at_ms`."""
+    """One answered acquisition: offsets with their values, all of the same delivery count, answered at `at_ms`.
+
+    `since_ms`: when the records were acquired at the earliest. What the same request said of others may have to be written
+    before it is answered.
+    """
 
     reader: str
     values: Mapping[int, bytes | None]
     delivery_count: int
     at_ms: int
+    since_ms: int
 
 
 class _Record:
@@ -79,6 +84,7 @@ class Ledger:
     def __init__(self, name: str, *, lock_ms: int, delivery_limit: int, window: int) -> None:
         self.name = name
         self.is_troubled = False
+        self._unanswered = 0
         self._lock_ms = lock_ms
         self._delivery_limit = delivery_limit
         self._window = window
@@ -118,14 +124,30 @@ class Ledger:
             is_held = record.holder != NOBODY and told.at_ms < record.held_until_ms[0]
             require(not is_held, "held-by-two", f"{where}: {record.holder} has it until {record.held_until_ms[0]}")
             count = told.delivery_count
-            is_possible = record.low + 1 <= count <= record.high + 1
+            is_possible = record.low + 1 <= count <= record.high + 1 + self._unanswered
             require(is_possible, "count-wrong", f"{where}: {count} after {record.low} to {record.high} deliveries")
             require(count <= self._delivery_limit, "too-often", f"{where}: the {count}th time")
             record.low = record.high = count
             record.holder = told.reader
-            record.held_until_ms = (told.at_ms + self._lock_ms,) * 2
+            record.held_until_ms = (told.since_ms + self._lock_ms, told.at_ms + self._lock_ms)
         held = sum(self._is_held(record, told.at_ms) for record in self._records.values())
         require(held <= self._window, "too-many-held", f"{self.name}: {held}")
+
+    def asks_and_says(self) -> None:
+        """A member asks for records and says something: what it is given now it hears of when the latter is written."""
+        self._unanswered += 1
+
+    def has_heard(self) -> None:
+        """It was answered."""
+        self._unanswered -= 1
+
+    def never_hears(self) -> None:
+        """It will not be answered: any record may have been delivered once more, perhaps for the last time."""
+        self._unanswered -= 1
+        for record in self._records.values():
+            record.high += 1
+            if record.is_open and record.high >= self._delivery_limit:
+                record.unsure_count = record.high
 
     @staticmethod
     def _is_held(record: _Record, now_ms: int) -> bool:
@@ -241,7 +263,7 @@ class Ledger:
     def _must_come(self, record: _Record, now_ms: int) -> bool:
         is_free = record.holder == NOBODY or now_ms >= record.held_until_ms[1]
         is_certain = record.must_come and not record.is_said and not record.unsure_count
-        return record.is_open and is_free and is_certain and record.high < self._delivery_limit
+        return record.is_open and is_free and is_certain and record.high + self._unanswered < self._delivery_limit
 
     def missing(self) -> Iterator[int]:
         """What should have been done with when everything was delivered and accepted."""

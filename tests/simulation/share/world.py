@@ -97,6 +97,7 @@ class _World:
         ]
         self.readers: dict[str, Member] = {}
         self.parked: set[str] = set()
+        self._unanswered: set[str] = set()  # of those, who has said something in the same request
         self.is_loading = True
         self.node = self._start()
         self.node.topic(TOPIC, len(PARTITIONS))
@@ -210,9 +211,14 @@ class _World:
 
         def answered(response: ShareFetchResponse) -> None:
             self.parked.discard(name)
-            self._fetched(reader, response, options)
+            if said:
+                self._unanswered.discard(name)
+                for ledger in self.ledgers:
+                    ledger.has_heard()
+            at_ms: int = reader.client.answered_at_ms  # type: ignore[attr-defined]
+            self._fetched(reader, response, options, since_ms=sent_ms if said else at_ms)
             is_empty = not any(one.acquired_records for topic in response.responses for one in topic.partitions)
-            is_at_once = reader.client.answered_at_ms == sent_ms  # type: ignore[attr-defined]
+            is_at_once = at_ms == sent_ms
             require(not (must_come and is_empty and is_at_once), "withheld", f"{wanted} from {name}")
 
         def told(response: ShareFetchResponse) -> None:
@@ -228,9 +234,13 @@ class _World:
 
         request = reader.fetch_request(said=said, **options)
         self.parked.add(name)
+        if said:
+            self._unanswered.add(name)
+            for ledger in self.ledgers:
+                ledger.asks_and_says()
         self._send(reader.client, request, answered, said=told if said else None)  # type: ignore[arg-type]
 
-    def _fetched(self, reader: Member, response: ShareFetchResponse, options: dict[str, Any]) -> None:
+    def _fetched(self, reader: Member, response: ShareFetchResponse, options: dict[str, Any], *, since_ms: int) -> None:
         name = reader.member_id
         is_troubled = self.is_loading or any(ledger.is_troubled for ledger in self.ledgers)
         require(response.error_code == ErrorCode.NONE, "session-refused", f"{name}: {response.error_code}")
@@ -247,7 +257,8 @@ class _World:
                 for got in one.acquired_records:
                     offsets = range(got.first_offset, got.last_offset + 1)
                     at_ms = reader.client.answered_at_ms  # type: ignore[attr-defined]
-                    told = Told(name, {offset: values.get(offset) for offset in offsets}, got.delivery_count, at_ms)
+                    found = {offset: values.get(offset) for offset in offsets}
+                    told = Told(name, found, got.delivery_count, at_ms, since_ms)
                     self.ledgers[one.partition_index].delivered(told)
                     acquired += len(offsets)
         is_within = acquired <= options["max_records"] or options["mode"] != EXACT
@@ -322,8 +333,15 @@ class _World:
         for ledger in self.ledgers:
             ledger.gives_up(name)
         self.parked.discard(name)
+        if name in self._unanswered:
+            self._never_hears(name)
         reader.client.answered = None  # type: ignore[attr-defined]
         reader.client.close()
+
+    def _never_hears(self, name: str) -> None:
+        self._unanswered.discard(name)
+        for ledger in self.ledgers:
+            ledger.never_hears()
 
     # Faults
 
@@ -359,6 +377,8 @@ class _World:
         self.answered.clear()
         self.readers.clear()
         self.parked.clear()
+        for name in sorted(self._unanswered):
+            self._never_hears(name)
         self.is_loading = True
         for ledger in self.ledgers:
             ledger.crashed()

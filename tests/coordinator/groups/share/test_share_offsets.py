@@ -277,7 +277,7 @@ def test_a_group_that_nobody_has_joined_has_the_first_epoch_and_the_hash_of_no_t
     world = AdminWorld()
     world.moved({"t": {0: 5}})
     group = world.shard().share_group("g")
-    assert (group.group_epoch, group.target_epoch) == (1, 0)
+    assert (group.group_epoch, group.target_epoch) == (1, 1)
     assert group.metadata_hash == world.shard().hash_of_topics(frozenset()) == 0
 
 

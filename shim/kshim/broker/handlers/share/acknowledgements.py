@@ -68,8 +68,11 @@ def acknowledge_all(
     *,
     is_renewal: bool,
     then: Callable[[dict[Place, Result]], None],
-) -> None:
-    """Take what a request says of records. `then` is called with the results, by partition, once all is written."""
+) -> Sequence[Callable[[], None]]:
+    """Take what a request says of records. `then` is called with the results, by partition, once all is written.
+
+    Returns what writes it: until that is called nothing else happens to these records.
+    """
     said = {
         (topic.topic_id, one.partition_index): one.acknowledgement_batches
         for topic in topics
@@ -87,11 +90,17 @@ def acknowledge_all(
 
     if not said:
         then({})
+    writes = []
     for place, batches in said.items():
         try:
-            _acknowledge(node, group_id, member_id, place, batches, context, is_renewal=is_renewal, is_known=is_known)
+            writes.append(
+                _acknowledge(
+                    node, group_id, member_id, place, batches, context, is_renewal=is_renewal, is_known=is_known
+                )
+            )
         except KafkaError as error:
             is_known(place, Result(error.code, error.message))
+    return writes
 
 
 def _acknowledge(
@@ -104,7 +113,7 @@ def _acknowledge(
     *,
     is_renewal: bool,
     is_known: Callable[[Place, Result], None],
-) -> None:
+) -> Callable[[], None]:
     found = _checked(batches, context.api_version, is_renewal=is_renewal)
     require_partition(node, place, context)
     share_partitions = node.cluster.share_partitions
@@ -113,19 +122,24 @@ def _acknowledge(
         raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
     delivery = share_partitions.existing(group_id, *place)
     if delivery is None or delivery.share is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    share_partitions.acknowledge(delivery, member_id, found, context.now, lambda error: is_known(place, Result(error)))
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    return share_partitions.acknowledge(
+        delivery, member_id, found, context.now, lambda error: is_known(place, Result(error))
+    )
 
 
 def _checked(batches: Sequence[AcknowledgementBatch], api_version: int, *, is_renewal: bool) -> list[Acknowledged]:
-    """In order, without overlaps, with one type or one for each record. Raises KafkaError: INVALID_REQUEST."""
+    """In order, with one type or one for each record. A batch may begin with the last record of the one before, as in Kafka.
+
+    Raises KafkaError: INVALID_REQUEST.
+    """
     last_type = _LAST_TYPE.get(api_version, RENEW)
     previous_last = -1
     found = []
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         is_valid = (
-            previous_last < first <= last
+            previous_last <= first <= last
             and len(types) in (1, last - first + 1)
             and all(0 <= type_ <= last_type for type_ in types)
             and (is_renewal or RENEW not in types)

@@ -39,15 +39,15 @@ def share_acknowledge(
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         is_last = request.share_session_epoch == CLOSE_EPOCH
         if is_last:
-            sessions.close(group_id, member_id)
+            session = sessions.close(group_id, member_id)
         else:
-            sessions.resume(group_id, member_id, request.share_session_epoch)
+            session = sessions.resume(group_id, member_id, request.share_session_epoch)
     except KafkaError as error:
         return answered(ticket, request.error_response(error.code, context.api_version))
 
     def then(results: dict[Place, Result]) -> None:
         if is_last:
-            node.cluster.share_partitions.release(group_id, member_id, context.now)
+            node.cluster.share_partitions.release(session, context.now)
         lock_ms = node.cluster.share_partitions.settings(group_id).record_lock_duration_ms
         ticket.complete(
             ShareAcknowledgeResponse(
@@ -57,7 +57,9 @@ def share_acknowledge(
             )
         )
 
-    acknowledge_all(node, group_id, member_id, request.topics, context, is_renewal=request.is_renew_ack, then=then)
+    is_renewal = request.is_renew_ack
+    for write in acknowledge_all(node, group_id, member_id, request.topics, context, is_renewal=is_renewal, then=then):
+        write()
     return Step()
 
 

@@ -58,7 +58,7 @@ class ShareGroup(GroupWithEvents):
         self.partition = partition
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH  # nobody is there, and nobody reads anything
         self.target_ms = 0
         self.topics_version: int | None = None  # of the topics with which the hash was last compared; in no record
         self.members: dict[str, ShareMember] = {}

@@ -379,7 +379,7 @@ def _deleted(
         if topic_id is None:
             code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HERE
         elif topic_id not in doomed:
-            code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOTHING_TO_DELETE
+            topic_id, code, message = None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOTHING_TO_DELETE
         rows.append(
             deleting.DeleteShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name, topic_id=topic_id or ZERO_UUID, error_code=code, error_message=message
