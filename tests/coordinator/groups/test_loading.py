@@ -275,11 +275,11 @@ def test_offsets_of_the_oldest_kind_are_read() -> None:
 
 
 def test_records_of_other_kinds_are_skipped_and_counted() -> None:
-    keys = [b"\0\x12\0\1g", b"\0\x11\0\1g\0\1m", b"\0\x12\0\1h"]
+    keys = [b"\0\x12\0\1g", b"\0\x09\0\1g\0\1m", b"\0\x12\0\1h"]
     sim = load(build_key_value_batch([(key, b"\0\0") for key in keys], 1), build_key_value_batch([offset_pair(5)], 1))
     assert fetched(sim)[ORDERS].committed_offset == 5
     events = [event for event in sim.events if isinstance(event, RecordsSkipped)]
-    assert [(event.key_type, event.count) for event in events] == [(17, 1), (18, 2)]
+    assert [(event.key_type, event.count) for event in events] == [(9, 1), (18, 2)]
 
 
 def test_a_value_of_an_unknown_version_is_refused_by_offset_type_and_version() -> None:
