@@ -59,7 +59,8 @@ def test_events_say_what_was_assigned_as_the_record_of_the_generation_has_it() -
 def test_a_log_is_read_where_there_are_no_events() -> None:
     known = known_of(START, lines=lines_of(LOG))
     told = [entry for entry in known if entry.fact is not None]
-    assert [entry.fact.kind for entry in told if entry.fact] == [Kind.JOINED, Kind.EXPIRED, Kind.COMPLETED]
+    kinds = [entry.fact.kind for entry in told if entry.fact]
+    assert kinds == [Kind.JOINED, Kind.EXPIRED, Kind.JOIN_COMPLETED, Kind.COMPLETED]
     assert told[1].place == Place("log", None, 2)
     assert told[1].fact is not None
     assert told[1].fact.member is not None
