@@ -525,10 +525,14 @@ class Generator:
         return step
 
     def queued(self, group: GroupModel, slot: Slot) -> Step:
-        """A request on a connection that waits for another answer: it must wait too."""
+        """A request on a connection that waits for another answer: it must wait too.
+
+        Not where a timer may be what lets it go, while timers of its own group fire: which comes first is chance.
+        """
         waiting = [slot for slot in group.slots.values() if slot.waiting]
         step = self.of_kind(self.rnd.choice(("heartbeat", "commit", "fetch", "describe", "list")))
-        if waiting:
+        own = self.model.group(step.group) if step.group.startswith("g") else group
+        if waiting and not (group.timers.run and own.timers.run):
             step.options["behind"] = [group.name, self.rnd.choice(waiting).name]
         return step
 

@@ -45,7 +45,7 @@ class Inconclusive(Exception):
 
 
 class TimingLost(Inconclusive):
-    """This machine stalled for so long that a timer may have fired in the middle of a step."""
+    """A timer may have fired in the middle of a step, as this machine stalled, or it is chance which of two fires first."""
 
 
 class DrawnIdsDiffer(Inconclusive):
@@ -541,6 +541,8 @@ class Sequence:
             else:
                 group.timers.have_fired(somebody_waits=any(ticket.group is group for ticket in self.parked))
         self._touched.clear()
+        if any(self._is_behind(ticket) and ticket.group.timers.run for ticket in self.parked):
+            raise TimingLost  # a timer lets it go while those of its own group fire
         self._compare(text)
         names = list(self.model.groups)
         if names:

@@ -27,9 +27,9 @@ def html(query: str) -> str:
     rows = [
         GroupRow("invoices", "PreparingRebalance", True, now_ms - 20_000, 8, 2, 4_201, "slow_poll, 88% sure: inv-3@10.0.0.7 did not call poll() in time while it processed records.", "inv-3@10.0.0.7"),
         row_of(billing()),
-        GroupRow("shipping", "Stable", False, START + 8 * MINUTE, 12, 3, 310, "scale_up, 91% sure: 1 member was added to shipping: ship-4@10.0.0.9.", "ship-4@10.0.0.9"),
+        GroupRow("shipping", "Stable", False, START + 8 * MINUTE, 12, 3, 310, "scale_up, 91% sure: 1 member was added to shipping: ship-4@10.0.0.9.", None),
         GroupRow("search-indexer", "Stable", False, START, 2, 1, 0, "one_by_one_start, 95% sure: search-indexer started, with 2 members one after the other.", None),
-        GroupRow("reports", "Empty", False, START - 90 * MINUTE, 0, 1, 17, "scale_down, 90% sure: 1 member was removed from reports in order: rep-1@10.0.0.6.", "rep-1@10.0.0.6"),
+        GroupRow("reports", "Empty", False, START - 90 * MINUTE, 0, 1, 17, "scale_down, 90% sure: 1 member was removed from reports in order: rep-1@10.0.0.6.", None),
     ]  # fmt: skip
     return groups_page(CLUSTER, rows, group_count=len(rows))
 

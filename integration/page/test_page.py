@@ -111,7 +111,7 @@ def test_axe_would_find_something(browser: Browser) -> None:
 def test_a_click_on_a_rebalance_of_the_picture_shows_its_paragraph(page: Page) -> None:
     serve(page, made_up)
     page.goto(f"{ADDRESS}/page?group=billing")
-    expect(page.locator("#why .culprit")).to_have_text("\u2691 slow@10.0.0.2")
+    expect(page.locator("#why .culprit")).to_have_text("\u2691 bill-2@10.0.0.2")
     page.locator("a.turn text", has_text=re.compile("^2$")).click()
     expect(page.locator("#why .cause")).to_have_text("slow_poll")
     expect(page.locator("#why p.advice")).to_contain_text("max.poll.interval.ms")
@@ -153,7 +153,7 @@ def test_the_picture_is_saved_as_an_image_with_who_did_what_and_its_legend(page:
     file = tmp_path / "billing.png"
     download.value.save_as(file)
     drawn = page.evaluate("image().text")
-    for words in ("billing", "slow@10.0.0.2 was killed or crashed", "orders-1", "has no living owner"):
+    for words in ("billing", "bill-2@10.0.0.2 was killed or crashed", "orders-1", "has no living owner"):
         assert words in drawn
     # Colours are those of the page: an image has no style sheet.
     assert "var(" not in drawn

@@ -33,7 +33,7 @@ def show(page: Page, html: str) -> list[str]:
 def test_the_first_screen_names_the_three_culprits_and_what_to_change(page: Page) -> None:
     asked = show(page, render(a_page()))
     expect(page.locator("ol.fix .culprit")).to_have_text(
-        ["\u2691 mail-3@10.0.0.9", "\u2691 slow@10.0.0.2", "\u2691 slow@10.0.0.2"]
+        ["\u2691 mail-3@10.0.0.9", "\u2691 bill-2@10.0.0.2", "\u2691 bill-2@10.0.0.2"]
     )
     for card in page.locator("ol.fix > li").all():
         box = card.bounding_box()
@@ -68,7 +68,7 @@ def test_links_lead_to_the_evidence_and_the_picture(page: Page) -> None:
     expect(target).to_be_in_viewport()
     page.go_back()
     second.get_by_role("link", name="Picture of billing").click()
-    expect(page.locator(":target svg.lanes .culprit text.name")).to_contain_text("slow@10.0.0.2")
+    expect(page.locator(":target svg.lanes .culprit text.name")).to_contain_text("bill-2@10.0.0.2")
     expect(page.locator(":target svg.lanes")).to_be_in_viewport()
 
 

@@ -94,7 +94,8 @@ def test_every_kind_has_a_colour() -> None:
 
 
 def test_kinds_of_bars_that_mean_trouble_differ_from_calm_ones_by_height() -> None:
-    assert {kind.height for kind in (BarKind.LATE, BarKind.UNOWNED)} == {14}
+    assert {kind.height for kind in (BarKind.LATE, BarKind.SILENT)} == {14}
+    assert BarKind.UNOWNED.height == 10
     assert {kind.height for kind in (BarKind.MEMBER, BarKind.OWNED)} == {4}
 
 
@@ -116,3 +117,33 @@ def test_a_name_of_32_kilobytes_is_shortened_and_both_ends_can_be_seen() -> None
 
 def test_nothing_at_all_can_be_drawn() -> None:
     assert drawn(Picture(5, 5)).tag == "svg"
+
+
+def test_trouble_at_other_times_than_the_incident_is_paler_and_the_legend_says_so() -> None:
+    slow = SLOW._replace(
+        bars=(*SLOW.bars, Bar(BarKind.SILENT, 45_000, None)), marks=(Mark(MarkKind.GONE, 500), Mark(MarkKind.JOINED, 0))
+    )
+    picture = a_picture(slow, FAST)._replace(focus=(43_000, 48_000))
+    shapes = [each.get("class") or "" for kind in ("rect", "path") for each in drawn(picture).iter(kind)]
+    assert sorted(each for each in shapes if "aside" in each) == [
+        "bar late aside",
+        "bar unowned aside",
+        "mark gone aside",
+    ]
+    assert "bar silent" in shapes
+    assert "bar waiting" in shapes
+    assert "of another incident" in legend(picture)
+    assert "aside" not in svg(a_picture(slow, FAST), "no incident")
+    assert "of another incident" not in legend(a_picture(slow, FAST))
+
+
+def test_a_note_may_end_with_a_time_that_programs_can_read() -> None:
+    lane = FAST._replace(note="removed", note_ms=45_000)
+    (time,) = drawn(a_picture(lane, partitions=())).iter("tspan")
+    assert (time.text, time.get("data-ms")) == ("00:00:45", "45000")
+
+
+def test_the_legend_explains_columns_of_quiet_time_where_there_are_some() -> None:
+    later = FAST._replace(marks=(Mark(MarkKind.JOINED, 3_000_000),))
+    assert "quiet time" in legend(a_picture(SLOW, later)._replace(to_ms=3_600_000))
+    assert "quiet time" not in legend(a_picture(SLOW)._replace(from_ms=1_000, to_ms=41_000))

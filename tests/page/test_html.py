@@ -57,7 +57,7 @@ def group(
 def row(name: str = "billing", **others: object) -> GroupRow:
     fields = {
         "state": "Stable", "is_rebalancing": False, "since_ms": START, "member_count": 2, "rebalance_count": 3, "lag": 12,
-        "what": "a session expired", "who": "slow@10.0.0.2",
+        "what": "a session expired", "who": "bill-2@10.0.0.2",
     } | others  # fmt: skip
     return GroupRow(name, **fields)  # type: ignore[arg-type]
 
@@ -71,22 +71,22 @@ def groups(rows: Sequence[GroupRow], search: str = "", *, count: int | None = No
 
 QUESTIONS = {
     "is anything wrong now?": "Stable",
-    "which pod, on which host?": "\u2691 slow@10.0.0.2",
+    "which pod, on which host?": "\u2691 bill-2@10.0.0.2",
     "since when?": "2026-11-18 11:09:55Z",
-    "what happened to it?": "slow@10.0.0.2 was killed or crashed: it ended without leaving the group.",
+    "what happened to it?": "bill-2@10.0.0.2 was killed or crashed: it ended without leaving the group.",
     "how sure is that?": "93% sure, observed",
     "what else may it have been?": "paused (7%)",
     "what speaks for it?": "for: its connection was reset, without LeaveGroup",
     "what speaks against it?": "against: another client of that host goes on",
     "what do I change?": "a lower session.timeout.ms notices it sooner",
     "how often?": "3 rebalances",
-    "whom did the others wait for, and how long?": "last to join: slow@10.0.0.2 after 40.0 s",
+    "whom did the others wait for, and how long?": "last to join: bill-2@10.0.0.2 after 40.0 s",
     "JOIN or SYNC?": "JOIN 40.0 s, SYNC 80 ms",
     "which partitions stood still?": "no living owner",
     "who has which partition?": "orders 0-1",
     "is the group behind?": "lag 12,348",
     "and where?": "lag 12,345",
-    "who joined?": "third joined",
+    "who joined?": "bill-3 joined",
     "is it still true?": "Read at",
 }
 
@@ -103,7 +103,7 @@ def test_the_worst_incident_is_said_first_and_the_others_can_be_opened() -> None
     read = group()
     assert "killed" in read.texts["why"]
     others = read.texts["others"]
-    assert others.startswith("1 other incident: slow_poll slow@10.0.0.2, 2026-11-18 11:07:40Z"), others
+    assert others.startswith("1 other incident: slow_poll bill-2@10.0.0.2, 2026-11-18 11:07:40Z"), others
 
 
 def test_a_rebalance_has_an_address_and_shows_its_own_cause() -> None:
@@ -129,11 +129,11 @@ def test_the_time_of_the_page_is_in_its_header() -> None:
 
 def test_each_partition_has_its_owner_beside_its_name() -> None:
     page = group_page(CLUSTER, billing())
-    for place, owner in (("orders-1", "fast@10.0.0.1"), ("orders-2", "third@10.0.0.3")):
+    for place, owner in (("orders-1", "bill-1@10.0.0.1"), ("orders-2", "bill-3@10.0.0.3")):
         lane = page.partition(f">{place}<title>")[2]
         assert f">{owner}<title>" in lane[:250]
     before = group_page(CLUSTER, billing(), rebalance=2)
-    assert ">slow@10.0.0.2<title>" in before.partition(">orders-1<title>")[2][:250]
+    assert ">bill-2@10.0.0.2<title>" in before.partition(">orders-1<title>")[2][:250]
 
 
 def test_a_time_leads_to_the_rebalance_of_that_time() -> None:
@@ -172,7 +172,7 @@ def test_as_text_it_says_what_matters_in_some_lines() -> None:
     assert lines[0] == "Group billing is Stable, 2026-11-18 11:26:40Z"
     assert lines[1:4] == [
         "slow_poll (97%, observed), 2026-11-18 11:07:40Z",
-        "slow@10.0.0.2 did not call poll() in time while it processed records.",
+        "bill-2@10.0.0.2 did not call poll() in time while it processed records.",
         "What to change: Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
     ]
 
@@ -195,7 +195,7 @@ def test_a_row_says_state_members_rebalances_lag_and_why() -> None:
         "3",
         "12,345",
         "20 min ago",
-        "slow@10.0.0.2",
+        "bill-2@10.0.0.2",
         "a session expired",
     ):
         assert part in shown
@@ -203,7 +203,7 @@ def test_a_row_says_state_members_rebalances_lag_and_why() -> None:
 
 def test_who_stands_on_a_line_of_its_own() -> None:
     shown = groups_page(CLUSTER, [row()], group_count=1)
-    assert "<b>slow@10.0.0.2</b><br>a session expired" in shown
+    assert "<b>bill-2@10.0.0.2</b><br>a session expired" in shown
 
 
 def test_of_more_groups_than_are_shown_the_others_are_counted() -> None:

@@ -12,7 +12,7 @@ LATE = START + MINUTE
 DEAD = START + 4 * MINUTE
 
 
-def drawn(group: GroupNow, culprit: str = "slow@10.0.0.2", **window: int) -> Picture:
+def drawn(group: GroupNow, culprit: str = "bill-2@10.0.0.2", **window: int) -> Picture:
     return picture(group, href=lambda number: f"#{number}", culprits=frozenset({culprit}), **window)
 
 
@@ -27,19 +27,19 @@ def bars(shown: Lane, kind: BarKind) -> list[Bar]:
 def test_the_culprit_comes_first() -> None:
     shown = drawn(billing())
     assert [(each.name, each.is_culprit) for each in shown.members] == [
-        ("slow@10.0.0.2", True), ("fast@10.0.0.1", False), ("third@10.0.0.3", False),
+        ("bill-2@10.0.0.2", True), ("bill-1@10.0.0.1", False), ("bill-3@10.0.0.3", False),
     ]  # fmt: skip
 
 
 def test_who_let_the_others_wait_is_late_until_it_came() -> None:
-    (late,) = bars(lane(drawn(billing()), "slow@10.0.0.2"), BarKind.LATE)
+    (late,) = bars(lane(drawn(billing()), "bill-2@10.0.0.2"), BarKind.LATE)
     assert (late.from_ms, late.to_ms) == (LATE, LATE + 40 * SECOND)
 
 
 def test_the_others_wait_from_when_they_came() -> None:
-    waiting = bars(lane(drawn(billing()), "fast@10.0.0.1"), BarKind.WAITING)
+    waiting = bars(lane(drawn(billing()), "bill-1@10.0.0.1"), BarKind.WAITING)
     assert (waiting[1].from_ms, waiting[1].to_ms) == (LATE + 900, LATE + 40_000)
-    assert not bars(lane(drawn(billing()), "fast@10.0.0.1"), BarKind.LATE)
+    assert not bars(lane(drawn(billing()), "bill-1@10.0.0.1"), BarKind.LATE)
 
 
 def test_nobody_is_late_where_all_learn_of_the_rebalance_at_the_same_time() -> None:
@@ -48,7 +48,7 @@ def test_nobody_is_late_where_all_learn_of_the_rebalance_at_the_same_time() -> N
 
 
 def test_a_member_whose_session_expired_was_silent_since_its_last_request() -> None:
-    shown = lane(drawn(billing()), "slow@10.0.0.2")
+    shown = lane(drawn(billing()), "bill-2@10.0.0.2")
     (silent,) = bars(shown, BarKind.SILENT)
     assert (silent.from_ms, silent.to_ms) == (DEAD - 45 * SECOND, DEAD)
     assert [mark.kind for mark in shown.marks] == [MarkKind.JOINED, MarkKind.GONE]
@@ -57,7 +57,7 @@ def test_a_member_whose_session_expired_was_silent_since_its_last_request() -> N
 def test_without_its_last_request_it_was_silent_for_its_session_timeout() -> None:
     found = billing()
     facts = [fact._replace(activity=None) for fact in found.facts]
-    (silent,) = bars(lane(drawn(billing(facts=facts, sessions={"slow-2": 6_000})), "slow@10.0.0.2"), BarKind.SILENT)
+    (silent,) = bars(lane(drawn(billing(facts=facts, sessions={"slow-2": 6_000})), "bill-2@10.0.0.2"), BarKind.SILENT)
     assert (silent.from_ms, silent.to_ms) == (DEAD - 6_000, DEAD)
 
 
@@ -71,7 +71,7 @@ def test_a_member_that_waits_for_an_answer_is_not_silent() -> None:
         *found.facts[6:],
     ]
     turns = [found.turns[0], found.turns[1]._replace(joined_ms=LATE + 100_000, ended_ms=LATE + 100_080), found.turns[2]]
-    (silent,) = bars(lane(drawn(billing(facts=facts, turns=turns)), "slow@10.0.0.2"), BarKind.SILENT)
+    (silent,) = bars(lane(drawn(billing(facts=facts, turns=turns)), "bill-2@10.0.0.2"), BarKind.SILENT)
     assert silent.from_ms == LATE + 100_000
 
 
@@ -85,7 +85,7 @@ def test_a_partition_has_no_owner_from_the_last_sign_of_one_to_the_next_assignme
 
 def test_each_owner_of_a_partition_is_named_and_the_last_one_goes_on() -> None:
     owned = bars(lane(drawn(billing()), "orders-2"), BarKind.OWNED)
-    assert [bar.text for bar in owned] == ["belongs to slow@10.0.0.2", "belongs to third@10.0.0.3"]
+    assert [bar.text for bar in owned] == ["belongs to bill-2@10.0.0.2", "belongs to bill-3@10.0.0.3"]
     assert owned[-1].to_ms is None
 
 
@@ -114,7 +114,7 @@ def test_a_rebalance_that_is_open_reaches_until_now() -> None:
     turn = a_turn(4, START + 19 * MINUTE, outcome=None, ended_ms=None, joined_ms=None)
     shown = drawn(billing(turns=[*billing().turns, turn], state="PreparingRebalance"))
     assert shown.bands[-1].to_ms is None
-    assert bars(lane(shown, "fast@10.0.0.1"), BarKind.WAITING)[-1].to_ms == START + 20 * MINUTE
+    assert bars(lane(shown, "bill-1@10.0.0.1"), BarKind.WAITING)[-1].to_ms == START + 20 * MINUTE
 
 
 def test_of_two_hundred_members_those_that_stand_out_are_shown() -> None:
@@ -132,4 +132,11 @@ def test_nothing_is_known() -> None:
 
 def test_what_members_have_now_needs_no_record() -> None:
     shown = drawn(billing(owners=[Owners(START, {})]))
-    assert bars(lane(shown, "orders-0"), BarKind.OWNED)[-1].text == "belongs to fast@10.0.0.1"
+    assert bars(lane(shown, "orders-0"), BarKind.OWNED)[-1].text == "belongs to bill-1@10.0.0.1"
+
+
+def test_the_lane_of_a_member_that_is_gone_says_how_and_when() -> None:
+    shown = drawn(billing())
+    gone = lane(shown, "bill-2@10.0.0.2")
+    assert (gone.note, gone.note_ms) == ("removed", DEAD)
+    assert (lane(shown, "bill-1@10.0.0.1").note, lane(shown, "bill-1@10.0.0.1").note_ms) == ("", None)

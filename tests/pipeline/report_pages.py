@@ -23,19 +23,19 @@ CHART: dict[str, Any] = {
 
 
 def a_row(cause: str = "killed", *groups: str, **fields: Any) -> dict[str, Any]:
-    """A row of INCIDENTS: the member slow of group billing was killed."""
+    """A row of INCIDENTS: the member bill-2 of group billing was killed."""
     row = {
         "groups": list(groups) or ["billing"],
         "cause": cause,
         "subject": "client",
-        "clients": ["slow@10.0.0.2"],
+        "clients": ["bill-2@10.0.0.2"],
         "host": "10.0.0.2",
         "member_ids": ["slow-2"],
         "from_ms": START + 4 * MINUTE - 45 * SECOND,
         "to_ms": START + 4 * MINUTE + 3 * SECOND,
         "confidence": "high",
         "basis": "observed",
-        "sentence": "slow@10.0.0.2 was killed or lost without leaving the group, which noticed only after the session timeout.",
+        "sentence": "bill-2@10.0.0.2 was killed or lost without leaving the group, which noticed only after the session timeout.",
         "advice": "Close the consumer on SIGTERM; a shorter session.timeout.ms detects the loss sooner.",
         "evidence": [{"topic": "__kshim_events", "partition": 3, "offset": 17}, {"topic": "log", "partition": None, "offset": 4}],
     }  # fmt: skip
@@ -47,18 +47,18 @@ def incidents() -> list[Any]:
     rows = [
         a_row(),
         a_row("slow_poll", from_ms=START + MINUTE, to_ms=START + MINUTE + 40 * SECOND,
-              sentence="slow@10.0.0.2 did not poll in time while it processed records: the others waited for it, or it was removed.",
+              sentence="bill-2@10.0.0.2 did not poll in time while it processed records: the others waited for it, or it was removed.",
               advice="Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records."),
         a_row("slow_poll", from_ms=START + 10 * MINUTE, to_ms=START + 10 * MINUTE + 5 * SECOND,
-              sentence="slow@10.0.0.2 did not poll in time.", advice="Raise max.poll.interval.ms."),
+              sentence="bill-2@10.0.0.2 did not poll in time.", advice="Raise max.poll.interval.ms."),
         a_row("crash_loop", "mail", clients=["mail-3@10.0.0.9"], host="10.0.0.9", from_ms=START, to_ms=START + 30 * SECOND,
               sentence="mail-3@10.0.0.9 crashed and restarted 4 times; each crash blocked the group until the session timed out.",
               advice="See the client's log for the crash; meanwhile delay restarts."),
-        a_row("deploy", "billing", "mail", subject="group", clients=["third@10.0.0.3"], host=None, from_ms=START,
+        a_row("deploy", "billing", "mail", subject="group", clients=["bill-3@10.0.0.3"], host=None, from_ms=START,
               to_ms=START + 20 * MINUTE, sentence="A deployment: 2 processes were replaced.", advice="Set group.instance.id."),
     ]  # fmt: skip
     effect = {
-        "group": "billing", "rebalance_count": 1, "join_ms": 3_000, "sync_ms": 30, "last_to_join": "fast@10.0.0.1",
+        "group": "billing", "rebalance_count": 1, "join_ms": 3_000, "sync_ms": 30, "last_to_join": "bill-1@10.0.0.1",
         "last_wait_ms": 3_000, "unowned_ms": None, "is_observed": True,
     }  # fmt: skip
     return worst_first(incident_object(row, [effect] if "billing" in row["groups"] else []) for row in rows)

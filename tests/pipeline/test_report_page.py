@@ -51,8 +51,8 @@ def first_screen(**parts: Any) -> str:
 def test_the_page_begins_with_the_three_things_to_fix_worst_first() -> None:
     words = first_screen()
     assert "The three things to fix now, worst first" in words
-    culprits = re.findall(r"⚑ (\S+?@[\d.]+)(?=mail|slow)", words)
-    assert culprits == ["mail-3@10.0.0.9", "slow@10.0.0.2", "slow@10.0.0.2"]
+    culprits = re.findall(r"⚑ (\S+?@[\d.]+)(?=mail|bill)", words)
+    assert culprits == ["mail-3@10.0.0.9", "bill-2@10.0.0.2", "bill-2@10.0.0.2"]
     assert words.index("crash_loop") < words.index("killed") < words.index("slow_poll")
     assert "deploy" not in words.lower()
 

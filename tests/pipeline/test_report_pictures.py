@@ -21,7 +21,7 @@ def bars_of(picture: Picture, lane: str) -> list[str]:
 
 def test_the_culprit_comes_first_and_its_partitions_had_no_living_owner() -> None:
     picture = a_page().pictures["billing"]
-    assert picture.members[0].name == "slow@10.0.0.2"
+    assert picture.members[0].name == "bill-2@10.0.0.2"
     assert picture.members[0].is_culprit
     assert BarKind.UNOWNED.keyword in bars_of(picture, "orders-1")
     assert BarKind.UNOWNED.keyword not in bars_of(picture, "orders-0")

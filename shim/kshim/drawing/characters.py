@@ -107,7 +107,8 @@ def _name(lane: Lane) -> str:
 
 
 def _note(lane: Lane) -> str:
-    return " ".join(each for each in (lane.owner, lane.note) if each)
+    time = "" if lane.note_ms is None else clock(lane.note_ms)
+    return " ".join(each for each in (lane.owner, lane.note, time) if each)
 
 
 def _fitted(text: str, width: int) -> str:

@@ -28,7 +28,7 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A member or a partition. `note` stands at its end; `owner` beside its name: who has a partition at the end of the picture."""
+    """A member or a partition. `note` stands at its end, and `note_ms`, a time, behind it; `owner` beside its name: who has a partition at the end of the picture."""
 
     name: str
     bars: tuple[Bar, ...] = ()
@@ -36,6 +36,7 @@ class Lane(NamedTuple):
     note: str = ""
     is_culprit: bool = False
     owner: str = ""
+    note_ms: int | None = None
 
 
 class Band(NamedTuple):
@@ -51,7 +52,8 @@ class Band(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One group. `to_ms` is when it was looked at."""
+    """One group. `to_ms` is when it was looked at; `focus` is from when to when the incident lasted that the words beside the
+    picture are about: trouble at other times is drawn paler."""
 
     from_ms: int
     to_ms: int
@@ -60,6 +62,13 @@ class Picture(NamedTuple):
     bands: tuple[Band, ...] = ()
     members_omitted: int = 0
     partitions_omitted: int = 0
+    focus: tuple[int, int] | None = None
+
+    def is_aside(self, from_ms: int, to_ms: int | None) -> bool:
+        """Whether something was over before the focus, or began after it."""
+        if self.focus is None:
+            return False
+        return from_ms > self.focus[1] or (to_ms is not None and to_ms < self.focus[0])
 
     def active(self) -> Iterator[tuple[int, int]]:
         """When something happens, from and to: not while members only are members, and partitions only have owners."""

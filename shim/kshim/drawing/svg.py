@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 
 from kshim.drawing.lanes import Band, Bar, Lane, Mark, Picture
 from kshim.drawing.scale import Scale
-from kshim.drawing.vocabulary import BarKind, MarkKind
+from kshim.drawing.vocabulary import TROUBLE, BarKind, MarkKind
 from kshim.wording import escaped
 
 WIDTH = 1_100
@@ -31,7 +31,7 @@ _BETWEEN_NUMBERS = 20
 
 def svg(picture: Picture, label: str) -> str:
     """The whole drawing. `label` says to those who do not see it what it shows."""
-    scale = Scale(picture.active(), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+    scale = _scale(picture)
     top = _HEAD
     rows: list[str] = []
     for title, lanes, omitted in (
@@ -43,7 +43,7 @@ def svg(picture: Picture, label: str) -> str:
         rows.append(f"<text class='head' x='0' y='{top + 14}'>{title}</text>")
         top += _LANE
         for lane in lanes:
-            rows.append(_lane(lane, top, scale, picture.to_ms))
+            rows.append(_lane(lane, top, scale, picture))
             top += _LANE
         if omitted:
             rows.append(f"<text x='0' y='{top + 14}'>and {omitted} more in which nothing stands out</text>")
@@ -64,6 +64,11 @@ def legend(picture: Picture) -> str:
     shown += [(_shape(kind, 11, 9, ""), kind.words) for kind in MarkKind if kind in marks]
     if picture.bands:
         shown.append(("<rect class='band' x='3' y='0' width='16' height='18'/>", "a rebalance, with its number"))
+    troubles = [bar for lane in lanes for bar in lane.bars if bar.kind in TROUBLE]
+    if any(picture.is_aside(bar.from_ms, bar.to_ms) for bar in troubles):
+        shown.append((_rect(BarKind.LATE, 0, 0, 22, "", 18, is_aside=True), "paler: of another incident"))
+    if any(piece.is_cut for piece in _scale(picture).pieces):
+        shown.append(("<rect class='cut' x='3' y='0' width='16' height='18'/>", "quiet time, cut out; how long it was"))
     if any(lane.is_culprit for lane in lanes):
         shown.append(("<text class='flag' x='5' y='14'>⚑</text>", "who is responsible"))
     items = "".join(
@@ -130,6 +135,10 @@ def _width(text: str) -> float:
     )
 
 
+def _scale(picture: Picture) -> Scale:
+    return Scale(picture.active(), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+
+
 def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Iterator[str]:
     until = 0.0
     # The chosen one comes last, over its neighbours, and has its number.
@@ -152,7 +161,7 @@ def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Ite
         )
 
 
-def _lane(lane: Lane, top: int, scale: Scale, now_ms: int) -> str:
+def _lane(lane: Lane, top: int, scale: Scale, picture: Picture) -> str:
     name = fitted(f"{'⚑ ' if lane.is_culprit else ''}{lane.name}", _OWNED_NAME_WIDTH if lane.owner else _NAME_WIDTH)
     parts = [
         f"<g class='{'culprit' if lane.is_culprit else 'lane'}'>"
@@ -167,30 +176,39 @@ def _lane(lane: Lane, top: int, scale: Scale, now_ms: int) -> str:
     short_name = shortened(lane.name, 60)
     for bar in lane.bars:
         left = scale.x(bar.from_ms)
-        width = max(scale.x(now_ms if bar.to_ms is None else bar.to_ms) - left, _LEAST_BAR)
-        parts.append(_rect(bar.kind, left, top, width, _bar_text(short_name, bar)))
-    parts += [
-        _shape(mark.kind, scale.x(mark.at_ms), top + _LANE / 2, _mark_text(short_name, mark)) for mark in lane.marks
-    ]
+        width = max(scale.x(picture.to_ms if bar.to_ms is None else bar.to_ms) - left, _LEAST_BAR)
+        is_aside = bar.kind in TROUBLE and picture.is_aside(bar.from_ms, bar.to_ms)
+        parts.append(_rect(bar.kind, left, top, width, _bar_text(short_name, bar), is_aside=is_aside))
+    for mark in lane.marks:
+        is_aside = mark.kind is MarkKind.GONE and picture.is_aside(mark.at_ms, mark.at_ms)
+        text = _mark_text(short_name, mark)
+        parts.append(_shape(mark.kind, scale.x(mark.at_ms), top + _LANE / 2, text, is_aside=is_aside))
     if lane.note:
+        at_ms = lane.note_ms
+        time = "" if at_ms is None else f" <tspan data-ms='{at_ms}'>{clock(at_ms)}</tspan>"
+        width = _NOTE_WIDTH if at_ms is None else _NOTE_WIDTH - _BETWEEN_LABELS
         parts.append(
-            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.note, _NOTE_WIDTH))}<title>{_attribute(lane.note)}"
-            "</title></text>"
+            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.note, width))}{time}"
+            f"<title>{_attribute(lane.note)}</title></text>"
         )
     return "".join(parts) + "</g>"
 
 
-def _rect(kind: BarKind, left: float, top: float, width: float, text: str, lane: int = _LANE) -> str:
+def _rect(
+    kind: BarKind, left: float, top: float, width: float, text: str, lane: int = _LANE, *, is_aside: bool = False
+) -> str:
     title = f"<title>{_attribute(text)}</title>" if text else ""
+    kinds = f"{kind.keyword} aside" if is_aside else kind.keyword
     return (
-        f"<rect class='bar {kind.keyword}' x='{left:.1f}' y='{top + (lane - kind.height) / 2:g}' width='{width:.1f}' "
+        f"<rect class='bar {kinds}' x='{left:.1f}' y='{top + (lane - kind.height) / 2:g}' width='{width:.1f}' "
         f"height='{kind.height}'>{title}</rect>"
     )
 
 
-def _shape(kind: MarkKind, x: float, y: float, text: str) -> str:
+def _shape(kind: MarkKind, x: float, y: float, text: str, *, is_aside: bool = False) -> str:
     title = f"<title>{_attribute(text)}</title>" if text else ""
-    return f"<path class='mark {kind.keyword}' d='{kind.path}' transform='translate({x:.1f} {y:g})'>{title}</path>"
+    kinds = f"{kind.keyword} aside" if is_aside else kind.keyword
+    return f"<path class='mark {kinds}' d='{kind.path}' transform='translate({x:.1f} {y:g})'>{title}</path>"
 
 
 def _bar_text(name: str, bar: Bar) -> str:

@@ -13,16 +13,20 @@ class BarKind(Enum):
     SYNCING = "syncing", "waits for its assignment (SYNC)", 8, "▓"
     REVOKING = "revoking", "gives up partitions, or waits until others have (REVOKE)", 8, "▚"
     LATE = "late", "the others wait for it", 14, "█"
-    SILENT = "silent", "nothing is heard of it", 10, "╌"
+    SILENT = "silent", "nothing is heard of it", 14, "╌"
     OWNED = "owned", "has an owner", 4, "━"
     PAUSED = "paused", "stands still while the group rebalances", 8, "░"
-    UNOWNED = "unowned", "has no living owner", 14, "▇"
+    UNOWNED = "unowned", "has no living owner", 10, "▇"
 
     def __init__(self, keyword: str, words: str, height: int, character: str) -> None:
         self.keyword = keyword
         self.words = words
         self.height = height
         self.character = character
+
+
+TROUBLE = frozenset({BarKind.LATE, BarKind.SILENT, BarKind.UNOWNED})
+"""What an eye is to go to first."""
 
 
 class MarkKind(Enum):
@@ -61,10 +65,12 @@ svg.lanes .row { fill: none; } svg.lanes .axis { stroke: var(--line); } svg.lane
 .band { fill: var(--band); } ul.legend .band { stroke: var(--line); } text.flag { fill: var(--culprit); } svg.lanes .chosen .band { fill: var(--chosen); } svg.lanes a text { fill: var(--link); }
 svg.lanes a:hover .band, svg.lanes a:focus .band { fill: var(--chosen); } svg.lanes a:focus { outline: 2px solid var(--link); }
 svg.lanes .chosen text { font-weight: 700; text-decoration: underline; }
-svg.lanes .cut { fill: var(--ground); stroke: var(--line); stroke-dasharray: 3 3; }
+.cut { fill: var(--ground); stroke: var(--line); stroke-dasharray: 3 3; }
 .bar { fill: var(--calm); } .bar.waiting, .bar.revoking, .bar.paused { fill: var(--waiting); } .bar.syncing { fill: var(--syncing); }
 .bar.late, .bar.unowned { fill: var(--culprit); }
 .bar.silent { fill: var(--paper); stroke: var(--culprit); stroke-width: 1.5; stroke-dasharray: 4 2; }
+.culprit .bar.silent { stroke-width: 3; stroke-dasharray: 7 3; }
+.aside { opacity: .35; }
 .mark { fill: var(--ink); stroke: var(--paper); stroke-width: 1; } .mark.gone { fill: none; stroke: var(--culprit); stroke-width: 3; }
 .mark.asked { fill: var(--paper); stroke: var(--ink); stroke-width: 2; } .mark.fault { fill: var(--waiting); stroke: var(--ink); }
 .mark.committed { fill: none; stroke: var(--quiet); stroke-width: 1.5; }

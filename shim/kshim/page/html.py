@@ -397,7 +397,8 @@ def _picture(group: GroupNow, turn: Turn | None, incident: Mapping[str, Any] | N
         return address(group.name, number)
 
     if turn is None:
-        return picture(group, href=href, culprits=culprits)
+        focus = None if incident is None else (incident["from_ms"], incident["to_ms"])
+        return picture(group, href=href, culprits=culprits, focus=focus)
     begin_ms, end_ms = turn.began_ms, group.now_ms if turn.ended_ms is None else turn.ended_ms
     if incident is not None:
         begin_ms, end_ms = min(begin_ms, incident["from_ms"]), max(end_ms, min(incident["to_ms"], group.now_ms))

@@ -22,6 +22,7 @@ _ENDS = {
     Kind.EXPIRED: (MarkKind.GONE, "its session expired"),
     Kind.REMOVED: (MarkKind.GONE, "removed, as it did not come in time"),
 }
+_ENDED = {MarkKind.LEFT: "left", MarkKind.GONE: "removed"}
 
 
 @dataclass(slots=True)
@@ -56,8 +57,12 @@ def picture(
     chosen: int | None = None,
     culprits: frozenset[str] = frozenset(),
     lanes_shown: int = LANES_SHOWN,
+    focus: tuple[int, int] | None = None,
 ) -> Picture:
-    """All of a group between two times, or since its first event; culprits come first, then whatever stands out."""
+    """All of a group between two times, or since its first event; culprits come first, then whatever stands out.
+
+    `focus`: when the incident was that is told beside the picture.
+    """
     begin_ms = from_ms if from_ms is not None else _first_ms(group)
     end_ms = group.now_ms if to_ms is None else to_ms
     rows = _rows(group, begin_ms)
@@ -80,6 +85,7 @@ def picture(
         tuple(bands),
         members_omitted=len(lanes) - len(kept),
         partitions_omitted=max(len(parts) - lanes_shown, 0),
+        focus=focus,
     )
 
 
@@ -217,12 +223,23 @@ def _member_lane(row: _Row, begin_ms: int, end_ms: int, culprits: frozenset[str]
         if life.silent_ms is not None:
             bars.append(Bar(BarKind.SILENT, max(life.silent_ms, life.from_ms), life.to_ms))
         marks += life.marks
+    last = row.lives[-1]
+    ended = _ended(last, end_ms)
     return Lane(
         row.name,
         tuple(_within([*bars, *row.bars], begin_ms, end_ms)),
         tuple(mark for mark in marks if begin_ms <= mark.at_ms <= end_ms),
+        ended,
+        note_ms=last.to_ms if ended else None,
         is_culprit=row.name in culprits,
     )
+
+
+def _ended(life: _Life, end_ms: int) -> str:
+    """How the last life of a process as a member was over; empty: it is a member, or nothing says how."""
+    if life.to_ms is None or life.to_ms > end_ms:
+        return ""
+    return next((_ENDED[mark.kind] for mark in life.marks if mark.at_ms == life.to_ms and mark.kind in _ENDED), "")
 
 
 def _within(bars: Iterable[Bar], begin_ms: int, end_ms: int) -> Iterator[Bar]:

@@ -63,7 +63,7 @@ function localText(ms, isClock, isFine) {
 function withTimes(root) {
   if (!isLocal) return;
   for (const each of root.querySelectorAll("[data-ms]")) {
-    const isClock = each.tagName.toLowerCase() === "text";
+    const isClock = ["text", "tspan"].includes(each.tagName.toLowerCase());
     each.textContent = localText(Number(each.dataset.ms), isClock, each.textContent.includes("."));
   }
 }

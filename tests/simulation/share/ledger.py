@@ -204,7 +204,12 @@ class Ledger:
         is_written = is_taken or error is not ErrorCode.INVALID_RECORD_STATE
         for offset, type_ in statement.types.items():
             record = self._records.get(offset)
-            if record is None or not record.is_open or record.holder != statement.reader:
+            if record is None or not record.is_open:
+                continue
+            if record.holder != statement.reader:
+                # The end of its session may not have been written, so that its holder still had it on a new connection.
+                if is_taken and self.is_troubled and type_ != RENEW:
+                    record.unsure_count = record.high
                 continue
             if type_ == RENEW:
                 if is_taken:

@@ -65,7 +65,7 @@ class Watched:
 def _row(row: Row, incident: Incident | None, now_ms: int) -> GroupRow:
     """`incident`: the last one, where it is not long ago."""
     cause = row.last_cause
-    what = None if cause is None else f"{cause.cause}{'?' if cause.is_guess else ''} {cause.confidence:.0%}"
+    what = None if cause is None else f"{cause.cause}{'?' if cause.is_guess else ''}, {cause.confidence:.0%} sure"
     if what is not None and incident is not None:
         what = f"{what}: {sentence(incident)}"
     since_ms = now_ms - row.unstable_ms if row.is_rebalancing and row.unstable_ms is not None else None
