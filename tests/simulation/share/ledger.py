@@ -34,7 +34,8 @@ class _Record:
     """`low` and `high`: between these is how often it was delivered, as the broker has to know.
 
     A crash may forget deliveries after which nothing was written: `written` is what it cannot forget. `held_until_ms` is
-    the earliest and the latest end of the lock of `holder`. `is_said`: what `holder` said of it is on its way.
+    the earliest and the latest end of the lock of `holder`. `is_said`: what `holder` said of it is on its way; `may_return`: it
+    releases it with a request that may be answered only long after that was written.
     `unsure_count`: with this number of deliveries it may be done with, for nobody was told what became of the write.
     """
 
@@ -46,6 +47,7 @@ class _Record:
         "is_gone",
         "is_said",
         "low",
+        "may_return",
         "must_come",
         "unsure_count",
         "value",
@@ -59,6 +61,7 @@ class _Record:
         self.held_until_ms = (0, 0)
         self.low = self.high = self.written = 0
         self.is_said = False
+        self.may_return = False
         self.is_done = False
         self.is_gone = False
         self.unsure_count = 0
@@ -81,13 +84,15 @@ class Statement:
 class Ledger:
     """One partition. `is_troubled`: writes have failed since the last `calm`, so that less is certain."""
 
-    def __init__(self, name: str, *, lock_ms: int, delivery_limit: int, window: int) -> None:
+    def __init__(self, name: str, *, lock_ms: int, delivery_limit: int, window: int, largest_batch: int) -> None:
         self.name = name
         self.is_troubled = False
+        self.begins_later = False  # records were deleted
         self._unanswered = 0
         self._lock_ms = lock_ms
         self._delivery_limit = delivery_limit
         self._window = window
+        self._largest_batch = largest_batch
         self._records: dict[int, _Record] = {}
 
     # Producers
@@ -107,6 +112,7 @@ class Ledger:
 
     def deleted_before(self, offset: int) -> None:
         """An administrator asks for records to be deleted: nobody is to be told of them any more."""
+        self.begins_later = True
         for at, record in self._records.items():
             record.is_gone |= at < offset
 
@@ -118,6 +124,9 @@ class Ledger:
             where = f"{self.name} {offset} for {told.reader}"
             require(value is not None, "acquired-without-record", where)
             record = self._record(offset, value)
+            if record.is_said and record.may_return:
+                record.is_said = False
+                self._ends(record, RELEASE)
             require(not record.is_done, "delivered-after-its-end", where)
             require(not record.is_gone, "delivered-although-deleted", where)
             require(not record.is_said, "delivered-while-written", where)
@@ -131,7 +140,8 @@ class Ledger:
             record.holder = told.reader
             record.held_until_ms = (told.since_ms + self._lock_ms, told.at_ms + self._lock_ms)
         held = sum(self._is_held(record, told.at_ms) for record in self._records.values())
-        require(held <= self._window, "too-many-held", f"{self.name}: {held}")
+        # What is acquired last is a whole batch.
+        require(held < self._window + self._largest_batch, "too-many-held", f"{self.name}: {held}")
 
     def asks_and_says(self) -> None:
         """A member asks for records and says something: what it is given now it hears of when the latter is written."""
@@ -167,8 +177,8 @@ class Ledger:
 
     # What members say
 
-    def says(self, reader: str, types: Mapping[int, int], now_ms: int) -> Statement:
-        """A member says of records what became of them; the request is about to be sent."""
+    def says(self, reader: str, types: Mapping[int, int], now_ms: int, *, is_fetch: bool = False) -> Statement:
+        """A member says of records what became of them; the request is about to be sent. `is_fetch`: it asks for others, too."""
         rights = {self._has_right(reader, offset, now_ms) for offset in types}
         outcome = False if False in rights else None if None in rights else True
         if self.is_troubled:
@@ -182,6 +192,7 @@ class Ledger:
                     record.held_until_ms = (record.held_until_ms[0], now_ms + self._lock_ms)
                 else:
                     record.is_said = True
+                    record.may_return = is_fetch and type_ == RELEASE
         return Statement(reader, types, outcome, now_ms)
 
     def _has_right(self, reader: str, offset: int, now_ms: int) -> bool | None:
@@ -223,7 +234,7 @@ class Ledger:
 
     def _ends(self, record: _Record, type_: int) -> None:
         record.holder = NOBODY
-        record.written = record.high
+        record.written = record.low
         if record.unsure_count < record.high:
             record.unsure_count = 0
         if type_ != RELEASE or record.low >= self._delivery_limit:
