@@ -34,7 +34,6 @@ NOT_SUPPORTED = {
             "createDelegationToken",
             "describeDelegationToken",
             "describeMetadataQuorum",
-            "describeStreamsGroups",
             "expireDelegationToken",
             "removeRaftVoter",
             "renewDelegationToken",

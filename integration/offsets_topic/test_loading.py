@@ -35,14 +35,14 @@ def append(process: KshimProcess, *pairs: tuple[bytes, bytes | None]) -> int:
 
 
 def test_unknown_types_are_skipped_with_a_warning_that_names_them(stopped: KshimProcess) -> None:
-    append(stopped, (b"\0\x11\0\1g", b"\0\0\0\0\0\1\0"), (b"\0\x63?", b"?"), (b"\0\x63?", None))
+    append(stopped, (b"\0\x12\0\1g", b"\0\0\0\0\0\1\0"), (b"\0\x63?", b"?"), (b"\0\x63?", None))
     stopped.start()
     with Scene(stopped.bootstrap, "unknown", "orders") as scene:
         group = scene.named("group")
         assert scene.answers()["offsets"][group] == {("orders", 0): (42, -1, "")}
     stopped.stop()
     log = stopped.log.read_text()
-    assert "partition=0] Skipped 1 records of key type 17 (StreamsGroupMetadata), which is not supported" in log
+    assert "partition=0] Skipped 1 records of key type 18, which is unknown" in log
     assert "partition=0] Skipped 2 records of key type 99, which is unknown" in log
 
 

@@ -1,5 +1,6 @@
 """kshim and Kafka answer the same requests about share groups alike: sequences from a seed.
 
+It is a long test, and not of the gate, as some differences are not explained yet: docs/design/share-groups.md names them.
 `KSHIM_DIFFERENTIAL_SEQUENCES` sets how many there are (20), `KSHIM_DIFFERENTIAL_SEED` which.
 """
 
@@ -15,7 +16,7 @@ from integration.share_groups.pair import Pair, running_pair
 from integration.share_groups.run import report, run
 from integration.support.fixtures import available
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(7_200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(7_200)]
 
 SEQUENCES = int(os.environ.get("KSHIM_DIFFERENTIAL_SEQUENCES", "20"))
 SEED = int(os.environ.get("KSHIM_DIFFERENTIAL_SEED", "1"))

@@ -24,7 +24,7 @@ from cosmic_ray.mutating import mutate_code
 from tests.mutation.edits import edits, offsets_of_lines
 
 HERE = Path(__file__).parent
-_NAMED_WITH_FOLDER = ("share", "share_state")
+_NAMED_WITH_FOLDER = ("share", "share_state", "streams")
 """Folders whose modules have the names of others, which came first and keep theirs."""
 EXCLUDED_FOLDER = "transactions"  # its tests are of another kind: whole runs with crashes
 
