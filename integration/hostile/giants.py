@@ -44,11 +44,12 @@ NUMBERS = {
 
 
 class Giant(NamedTuple):
-    """`array` says which one is long, as a path of rows."""
+    """`array` says which one is long, as a path of rows; `elements` how many all arrays of the request have together."""
 
     api: Api
     version: int
     array: str
+    elements: int
     body: bytes
 
     def __str__(self) -> str:
@@ -56,7 +57,7 @@ class Giant(NamedTuple):
 
 
 def giants(count: int, apis: frozenset[int] = frozenset(API_TABLE)) -> Iterator[Giant]:
-    """In the newest version that has it, each array with `count` different elements.
+    """In the newest version that has it, each array with `count` elements, as different as their type allows.
 
     All other arrays have one, but what stands inside those in a long one has none: elements count together.
     """
@@ -69,8 +70,8 @@ def giants(count: int, apis: frozenset[int] = frozenset(API_TABLE)) -> Iterator[
             for path in _arrays(cls, version, ""):
                 if path not in done:
                     done.add(path)
-                    body = codec(cls, version).build(_message(cls, version, 0, "", path, count))
-                    yield Giant(api, version, path, body)
+                    message = _message(cls, version, 0, "", path, count)
+                    yield Giant(api, version, path, _elements(message), codec(cls, version).build(message))
 
 
 def _arrays(cls: type[Struct], version: int, prefix: str) -> Iterator[str]:
@@ -103,6 +104,14 @@ def _message(cls: type[Struct], version: int, number: int, prefix: str, long: st
     return cls(**values)
 
 
+def _elements(message: Any) -> int:
+    if isinstance(message, tuple):
+        return len(message) + sum(map(_elements, message))
+    if isinstance(message, Struct):
+        return sum(_elements(getattr(message, row.name)) for row in message.info.rows)
+    return 0
+
+
 def _count(path: str, long: str, count: int) -> int:
     if path == long:
         return count
@@ -118,7 +127,7 @@ def _plain(row: Row, type_: str, number: int) -> Any:
         return WORDS.get(name) or f"{name}-{number}"
     if type_.startswith(("int", "uint")):
         if "partition" in name and name not in NUMBERS:
-            return number
+            return number % (1 << int(type_.lstrip("uint")) - 1)
         return NUMBERS.get(name, 0)
     if type_ == "uuid":
         return number.to_bytes(16, "big")
