@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kshim_protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -70,3 +76,23 @@ def test_each_of_several_nodes_tells_of_what_it_leads() -> None:
     told = [set(sizes(described(node, node_id=node_id))) for node_id in (1, 2)]
     leaders = {("orders", index): node.cluster.leader_of("orders", index) for index in range(4)}
     assert told == [{place for place, leader in leaders.items() if leader == node_id} for node_id in (1, 2)]
+
+
+def moved(node: NodeUnderTest, path: str, name: str, *indexes: int) -> list[str]:
+    """What is said of partitions that shall be in a directory."""
+    request = AlterReplicaLogDirsRequest(
+        dirs=(AlterReplicaLogDir(path=path, topics=(AlterReplicaLogDirTopic(name=name, partitions=indexes),)),)
+    )
+    (found,) = node.client().ask(request, 2).results
+    assert found.topic_name == name
+    assert tuple(row.partition_index for row in found.partitions) == indexes
+    return [ErrorCode(row.error_code).name for row in found.partitions]
+
+
+def test_nothing_moves_as_there_is_one_directory(tmp_path: Path) -> None:
+    node = a_node(topics={"orders": 1}, storage=files_in(tmp_path))
+    assert moved(node, str(tmp_path), "orders", 0, 1) == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert moved(node, str(tmp_path), "nope", 0) == ["UNKNOWN_TOPIC_OR_PARTITION"]
+    assert moved(node, str(tmp_path / "other"), "orders", 0) == ["LOG_DIR_NOT_FOUND"]
+    assert moved(node, str(tmp_path), "x" * 230, 0) == ["INVALID_TOPIC_EXCEPTION"]
+    node.close()

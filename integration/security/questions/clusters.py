@@ -8,6 +8,11 @@ from typing import Final
 from integration.security.questions.things import GROUPS, MISSING, TOPICS, Rows
 from kshim_protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kshim_protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from kshim_protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kshim_protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -18,6 +23,7 @@ from kshim_protocol.messages.describe_acls import DescribeAclsRequest
 from kshim_protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
 from kshim_protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from kshim_protocol.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from kshim_protocol.messages.list_config_resources import ListConfigResourcesRequest
@@ -95,6 +101,20 @@ def cluster(ids: Mapping[str, bytes]) -> Rows:
         0,
     )
     yield "DescribeLogDirs", DescribeLogDirsRequest(topics=(DescribableLogDirTopic(topic="none", partitions=(0,)),)), 4
+    yield (
+        "AlterReplicaLogDirs",
+        AlterReplicaLogDirsRequest(
+            dirs=(
+                AlterReplicaLogDir(path="/nowhere", topics=(AlterReplicaLogDirTopic(name=TOPICS[0], partitions=(0,)),)),
+            )
+        ),
+        2,
+    )
+    yield (
+        "DescribeQuorum",
+        DescribeQuorumRequest(topics=(TopicData(topic_name="none", partitions=(PartitionData(partition_index=0),)),)),
+        1,
+    )
     yield (
         "ElectLeaders",
         ElectLeadersRequest(topic_partitions=(TopicPartitions(topic=TOPICS[0], partitions=(0,)),), timeout_ms=1_000),

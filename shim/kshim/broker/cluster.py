@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kshim.broker.new_topics import TopicPlace
     from kshim.broker.topic_expressions import TopicExpressions
     from kshim.config.broker_config import BrokerConfig
+    from kshim.config.client_quotas import ClientQuotas
     from kshim.config.group_settings import GroupSettings
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.kinds import AnyGroup
@@ -140,6 +141,7 @@ class Cluster:
         self.authorizer = _authorizer(config, storage)
         """Evaluates ACLs; None: every request is allowed."""
         self._scram_credentials: ScramCredentials | None = None
+        self._client_quotas: ClientQuotas | None = None
         self._producer_ids = _producer_ids(storage, random_ids, is_new=not len(self.topics))
         self.coordinators: dict[str, CoordinatorHost[Any]] = {}
         """By the name of their topics."""
@@ -362,6 +364,15 @@ class Cluster:
 
             self._scram_credentials = ScramCredentials.of(self.storage)
         return self._scram_credentials
+
+    @property
+    def client_quotas(self) -> ClientQuotas:
+        """The quotas that clients have set, read when they are first needed. Raises LogError."""
+        if self._client_quotas is None:
+            from kshim.config.client_quotas import ClientQuotas
+
+            self._client_quotas = ClientQuotas.of(self.storage)
+        return self._client_quotas
 
     @property
     def history(self) -> History:

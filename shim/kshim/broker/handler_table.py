@@ -10,6 +10,8 @@ _AREAS: Final = {
         "describe_cluster",
         "find_coordinator",
         "describe_log_dirs",
+        "alter_replica_log_dirs",
+        "describe_quorum",
         "alter_client_quotas",
         "describe_client_quotas",
         "update_features",

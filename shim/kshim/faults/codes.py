@@ -135,6 +135,9 @@ _CODES: Final[dict[str, dict[str, str]]] = {
     "AlterConfigs": {"request": _CONFIG_CHANGE},
     "IncrementalAlterConfigs": {"request": _CONFIG_CHANGE},
     "DescribeLogDirs": {"request": "KAFKA_STORAGE_ERROR CLUSTER_AUTHORIZATION_FAILED LOG_DIR_NOT_FOUND"},
+    "AlterReplicaLogDirs": {"request": "KAFKA_STORAGE_ERROR CLUSTER_AUTHORIZATION_FAILED LOG_DIR_NOT_FOUND "
+                            "REPLICA_NOT_AVAILABLE UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION"},
+    "DescribeQuorum": {"top": f"{_CONTROLLER} UNKNOWN_SERVER_ERROR"},
     "ElectLeaders": {"top": _CONTROLLER,
                      "partition": "PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE ELECTION_NOT_NEEDED "
                      f"UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION {_CONTROLLER}"},

@@ -23,8 +23,9 @@ _NOTES = {
     "Produce": "listed from 0, as Kafka does for old clients",
     "InitProducerId": "no two-phase commit (KIP-939)",
     "DescribeLogDirs": "one directory",
-    "DescribeClientQuotas": "there are none",
-    "AlterClientQuotas": "refused: nothing here throttles",
+    "AlterReplicaLogDirs": "one directory, so nothing moves",
+    "AlterClientQuotas": "kept and described; nothing throttles",
+    "DescribeQuorum": "the nodes are the voters",
     "AlterPartitionReassignments": "one replica: the node that shall lead",
     "ListPartitionReassignments": "none is ever under way",
 }

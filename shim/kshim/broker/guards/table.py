@@ -83,9 +83,11 @@ _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
     ("OffsetDelete",):                                  ((Operation.DELETE, GROUP, "group_id"),),
     ("AddOffsetsToTxn", "TxnOffsetCommit"):             (_WRITE_TRANSACTION, _READ_GROUP),
     ("EndTxn",):                                        (_WRITE_TRANSACTION,),
-    ("DescribeAcls", "DescribeUserScramCredentials", "DescribeLogDirs", "ListPartitionReassignments"):
+    ("DescribeAcls", "DescribeUserScramCredentials", "DescribeLogDirs", "DescribeQuorum",
+     "ListPartitionReassignments"):
                                                         ((Operation.DESCRIBE, CLUSTER, ""),),
-    ("CreateAcls", "DeleteAcls", "AlterUserScramCredentials", "ElectLeaders", "AlterPartitionReassignments"):
+    ("CreateAcls", "DeleteAcls", "AlterUserScramCredentials", "AlterReplicaLogDirs", "ElectLeaders",
+     "AlterPartitionReassignments"):
                                                         ((Operation.ALTER, CLUSTER, ""),),
     ("AlterClientQuotas",):                             ((Operation.ALTER_CONFIGS, CLUSTER, ""),),
     ("DescribeClientQuotas", "ListConfigResources"):    ((Operation.DESCRIBE_CONFIGS, CLUSTER, ""),),
