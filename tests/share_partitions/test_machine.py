@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from kshim.share_partitions.acquisition import Limits
+from kshim.share_partitions.in_flight import RecordState
 from kshim.share_partitions.share_partition import (
     ACCEPT,
     GAP,
@@ -15,7 +19,6 @@ from kshim.share_partitions.share_partition import (
     RELEASE,
     RENEW,
     Acknowledged,
-    Limits,
     SharePartition,
     StateBatch,
     Write,
@@ -27,6 +30,14 @@ LIMIT = 3
 WINDOW = 25
 MOST_IN_BATCH = 6
 LOCK_MS = 1_000
+
+
+class _Said(NamedTuple):
+    """What is being written of a record, and who had it until when."""
+
+    type: int
+    member_id: str
+    until_ms: int
 
 
 class Deliveries(RuleBasedStateMachine):
@@ -42,7 +53,7 @@ class Deliveries(RuleBasedStateMachine):
         self.done: set[int] = set()
         self.stored: dict[int, tuple[int, int]] = {}  # state and count, as written
         self.stored_start = 0
-        self.waiting: list[tuple[Write, dict[int, int]]] = []
+        self.waiting: list[tuple[Write, dict[int, _Said]]] = []
         self.partition = SharePartition(0)
 
     @initialize(sizes=st.lists(st.integers(1, MOST_IN_BATCH), min_size=4, max_size=12))
@@ -92,39 +103,51 @@ class Deliveries(RuleBasedStateMachine):
             write = self.partition.acknowledge(member_id, [Acknowledged(first, last, [type_])], limits, self.now_ms)
         except KafkaError:
             assert not is_allowed
+            self._read_locks()  # what it renews before that is renewed
             return
         assert is_allowed
         if type_ == RENEW:
             assert write is None
             self.locked_until.update(dict.fromkeys(offsets, self.now_ms + LOCK_MS))
         else:
-            self._begun(write, dict.fromkeys(offsets, type_))
+            self._begun(write, offsets, type_)
 
     @rule(ms=st.integers(1, LOCK_MS))
     def time_passes(self, ms: int) -> None:
         self.now_ms += ms
         write = self.partition.release_expired(Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW), self.now_ms)
-        over = {offset: RELEASE for offset, until_ms in self.locked_until.items() if until_ms <= self.now_ms}
+        over = [offset for offset, until_ms in self.locked_until.items() if until_ms <= self.now_ms]
         assert (write is not None) == bool(over)
-        if over:
-            self._begun(write, over)
+        if write is not None:
+            assert _offsets(write) == set(over)
+            self._free(over)
+            self.waiting.append((write, {}))
 
     @rule(member_id=st.sampled_from(MEMBERS))
     def session_ends(self, member_id: str) -> None:
         write = self.partition.release_all(member_id, Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW))
-        mine = {offset: RELEASE for offset, holder in self.held.items() if holder == member_id}
+        mine = [offset for offset, holder in self.held.items() if holder == member_id]
         assert (write is not None) == bool(mine)
         if mine:
-            self._begun(write, mine)
+            self._begun(write, mine, RELEASE)
 
-    def _begun(self, write: Write | None, said: dict[int, int]) -> None:
+    def _begun(self, write: Write | None, offsets: Iterable[int], type_: int) -> None:
         assert write is not None
-        written = {offset for batch in write.batches for offset in range(batch.first_offset, batch.last_offset + 1)}
-        assert written == said.keys()
-        for offset in said:
-            del self.held[offset]
-            del self.locked_until[offset]
+        said = {offset: _Said(type_, self.held.pop(offset), self.locked_until.pop(offset)) for offset in offsets}
+        assert _offsets(write) == said.keys()
         self.waiting.append((write, said))
+
+    def _free(self, offsets: Iterable[int]) -> None:
+        for offset in offsets:
+            self.held.pop(offset, None)
+            self.locked_until.pop(offset, None)
+            if self.counts[offset] >= LIMIT:
+                self.done.add(offset)
+
+    def _read_locks(self) -> None:
+        for run in self.partition.runs:
+            if run.state is RecordState.ACQUIRED:
+                self.locked_until.update(dict.fromkeys(range(run.first, run.last + 1), run.deadline_ms))
 
     @rule(data=st.data(), is_kept=st.booleans())
     def write_ends(self, data: st.DataObject, is_kept: bool) -> None:
@@ -132,48 +155,58 @@ class Deliveries(RuleBasedStateMachine):
             return
         write, said = self.waiting.pop(data.draw(st.integers(0, len(self.waiting) - 1)))
         if is_kept:
-            self.stored_start = max(self.stored_start, write.start_offset)
-            for batch in write.batches:
-                for offset in range(batch.first_offset, batch.last_offset + 1):
-                    self.stored[offset] = batch.delivery_state, batch.delivery_count
-                    assert batch.delivery_count == self.counts[offset]
-            for offset, type_ in said.items():
-                if type_ != RELEASE or self.counts[offset] >= LIMIT:
-                    self.done.add(offset)
-            write.settle(ErrorCode.NONE)
+            self._store(write)
+            self._hold(said)
+            write.settle(ErrorCode.NONE, self.now_ms)
             return
-        holders = {offset: run.member_id for run in self.partition.runs for offset in range(run.first, run.last + 1)}
-        ends = {offset: run.deadline_ms for run in self.partition.runs for offset in range(run.first, run.last + 1)}
-        write.settle(ErrorCode.NOT_COORDINATOR)
-        for offset in said:
-            self.held[offset] = holders[offset]
-            self.locked_until[offset] = ends[offset]
+        write.settle(ErrorCode.NOT_COORDINATOR, self.now_ms)
+        for offset, one in said.items():
+            if one.until_ms <= self.now_ms:
+                self._free([offset])
+            else:
+                self.held[offset] = one.member_id
+                self.locked_until[offset] = one.until_ms
+
+    def _store(self, write: Write) -> None:
+        self.stored_start = max(self.stored_start, write.start_offset)
+        for batch in write.batches:
+            for offset in range(batch.first_offset, batch.last_offset + 1):
+                if batch.delivery_count >= self.stored.get(offset, (0, 0))[1]:
+                    self.stored[offset] = batch.delivery_state, batch.delivery_count
+
+    def _hold(self, said: dict[int, _Said]) -> None:
+        self.done.update(offset for offset, one in said.items() if one.type != RELEASE or self.counts[offset] >= LIMIT)
 
     @rule()
     def crash(self) -> None:
         """Only what was written is left; what members held returns."""
-        batches = [StateBatch(offset, offset, state, count) for offset, (state, count) in self.stored.items()]
+        batches = [
+            StateBatch(offset, offset, state, count)
+            for offset, (state, count) in self.stored.items()
+            if offset >= self.stored_start
+        ]
         self.partition = SharePartition(self.stored_start, batches)
         self.held.clear()
         self.locked_until.clear()
         self.waiting.clear()
         self.counts = {offset: count for offset, (_, count) in self.stored.items()}
+        self.done = {offset for offset, (state, _) in self.stored.items() if RecordState(state).is_final}
+        self.done.update(range(self.stored_start))
 
     @invariant()
     def no_record_is_lost(self) -> None:
         """Each is done with, held, on its way, available or not yet reached."""
-        available = {
-            offset for run in self.partition.runs if run.is_acquirable for offset in range(run.first, run.last + 1)
-        }
+        in_flight = {offset: run for run in self.partition.runs for offset in range(run.first, run.last + 1)}
         for offset in range(self.log[-1][1] + 1 if self.log else 0):
-            if offset > self.partition.end_offset:
+            run = in_flight.get(offset)
+            if run is None and offset >= self.partition.start_offset:  # not reached, or between what was read
                 assert offset not in self.done
                 continue
             places = [
                 offset in self.done,
                 offset in self.held,
                 offset in self.in_transition,
-                offset in available,
+                run is not None and run.is_acquirable,
             ]
             assert sum(places) == 1, (offset, places)
         assert all(offset in self.done for offset in range(self.partition.start_offset))
@@ -182,15 +215,13 @@ class Deliveries(RuleBasedStateMachine):
     def the_window_holds(self) -> None:
         assert self.partition.end_offset - self.partition.start_offset < WINDOW + MOST_IN_BATCH - 1
         runs = list(self.partition.runs)
-        assert [run.first for run in runs[1:]] == [run.last + 1 for run in runs[:-1]]
+        assert all(run.last < following.first for run, following in itertools.pairwise(runs))
 
     def teardown(self) -> None:
         """In the end every record is delivered as long as nobody takes it: nothing hangs."""
         for write, said in self.waiting:
-            write.settle(ErrorCode.NONE)
-            self.done.update(
-                offset for offset, type_ in said.items() if type_ != RELEASE or self.counts[offset] >= LIMIT
-            )
+            write.settle(ErrorCode.NONE, self.now_ms)
+            self._hold(said)
         self.waiting.clear()
         self.now_ms += 2 * LOCK_MS
         for _ in self._all_deliveries():
@@ -202,15 +233,19 @@ class Deliveries(RuleBasedStateMachine):
         for _ in range(1_000):
             released = self.partition.release_expired(limits, self.now_ms)
             if released is not None:
-                released.settle(ErrorCode.NONE)
+                released.settle(ErrorCode.NONE, self.now_ms)
             found = self.partition.acquire("last", self.batches(), limits, self.now_ms) if self.log else []
             if not found:
                 return
             said = [Acknowledged(one.first_offset, one.last_offset, [ACCEPT]) for one in found]
             write = self.partition.acknowledge("last", said, limits, self.now_ms)
             assert write is not None
-            write.settle(ErrorCode.NONE)
+            write.settle(ErrorCode.NONE, self.now_ms)
             yield
+
+
+def _offsets(write: Write) -> set[int]:
+    return {offset for batch in write.batches for offset in range(batch.first_offset, batch.last_offset + 1)}
 
 
 Deliveries.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.share_partitions.runs import RecordState
+from kshim.share_partitions.acquisition import Limits
+from kshim.share_partitions.in_flight import RecordState
 from kshim.share_partitions.share_partition import (
     ACCEPT,
     GAP,
@@ -12,7 +13,6 @@ from kshim.share_partitions.share_partition import (
     RELEASE,
     RENEW,
     Acknowledged,
-    Limits,
     SharePartition,
     StateBatch,
     Write,
@@ -48,7 +48,7 @@ def said(
     """A member says what became of a range, and that is written, or fails with `error`."""
     write = partition.acknowledge(member_id, [Acknowledged(first, last, types)], limits, 0)
     if write is not None:
-        write.settle(error)
+        write.settle(error, 0)
     return write
 
 
@@ -59,7 +59,15 @@ def refusal(partition: SharePartition, first: int, last: int, *types: int, membe
 
 
 def states(partition: SharePartition) -> str:
-    return " ".join(f"{run.first}-{run.last}:{run.state.name.lower()}x{run.delivery_count}" for run in partition.runs)
+    """All records in flight, from the start on; neighbours that are alike together."""
+    found: list[tuple[int, int, str]] = []
+    for run in partition.runs:
+        first, words = max(run.first, partition.start_offset), f"{run.state.name.lower()}x{run.delivery_count}"
+        if found and found[-1][1:] == (first - 1, words):
+            found[-1] = (found[-1][0], run.last, words)
+        elif run.last >= first:
+            found.append((first, run.last, words))
+    return " ".join(f"{first}-{last}:{words}" for first, last, words in found)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +157,7 @@ def test_each_record_may_have_its_own_type_and_the_start_moves_past_what_is_done
     assert (write.start_offset, write.delivery_complete_count) == (0, 4)
     assert write.batches == (StateBatch(0, 1, 2, 1), StateBatch(2, 2, 0, 1), StateBatch(3, 4, 4, 1))
     assert partition.start_offset == 2
-    assert states(partition) == "2-2:availablex1 3-3:archivedx1 4-4:archivedx1 5-14:acquiredx1"
+    assert states(partition) == "2-2:availablex1 3-4:archivedx1 5-14:acquiredx1"
 
 
 def test_until_it_is_written_nothing_else_happens_to_a_record() -> None:
@@ -160,7 +168,7 @@ def test_until_it_is_written_nothing_else_happens_to_a_record() -> None:
     assert acquired(partition, "b") == ""
     assert refusal(partition, 0, 4, ACCEPT).startswith("INVALID_RECORD_STATE")
     assert partition.release_expired(LIMITS, 10**9) is not None  # the other ten
-    write.settle(ErrorCode.NONE)
+    write.settle(ErrorCode.NONE, 0)
     assert acquired(partition, "b", batches=[(0, 4)]) == "0-4x2"
 
 
@@ -201,7 +209,7 @@ def test_a_lock_that_ends_makes_records_available_and_renewal_keeps_them() -> No
     write = partition.release_expired(LIMITS, 30_000)
     assert write is not None
     assert write.batches == (StateBatch(5, 14, 0, 1),)
-    write.settle(ErrorCode.NONE)
+    write.settle(ErrorCode.NONE, 0)
     assert partition.next_deadline() == 50_000
     assert acquired(partition, "b") == "5-14x2"
 
@@ -212,21 +220,59 @@ def test_a_session_that_ends_releases_what_its_member_holds() -> None:
     acquired(partition, "b", batches=[(5, 9)])
     write = partition.release_all("a", LIMITS)
     assert write is not None
-    write.settle(ErrorCode.NONE)
+    write.settle(ErrorCode.NONE, 0)
     assert partition.release_all("a", LIMITS) is None
     assert states(partition) == "0-4:availablex1 5-9:acquiredx1"
 
 
-def test_whoever_waits_is_told_when_records_can_be_acquired_again() -> None:
+def test_whoever_waits_is_told_of_a_start_that_moves_and_of_locks_that_end_but_not_of_a_release() -> None:
     told = []
     partition = SharePartition(0, on_available=lambda: told.append(partition.next_offset))
     acquired(partition)
     said(partition, 5, 9, ACCEPT)
-    assert told == []
     said(partition, 10, 14, RELEASE)
+    assert told == []
+    said(partition, 0, 1, ACCEPT)
     assert told == [10]
-    said(partition, 0, 4, ACCEPT)
-    assert told == [10, 10]
+    partition.release_expired(LIMITS, 30_000)
+    assert told == [10, 2]
+
+
+def test_who_waits_gets_the_first_record_alone_of_a_batch_that_was_looked_at_one_by_one() -> None:
+    got: list[str] = []
+
+    def look_again() -> None:
+        if len(got) < 2:
+            got.append(acquired(partition, "b", [(0, 4)], 1))
+
+    partition = SharePartition(0, on_available=look_again)
+    acquired(partition, batches=[(0, 4)])
+    said(partition, 0, 0, ACCEPT)
+    got.clear()
+    write = partition.release_expired(LIMITS, 30_000)
+    assert got == ["1-1x2", "2-2x2"]
+    assert write is not None
+    assert write.batches == (StateBatch(1, 4, 0, 1),)
+    assert states(partition) == "1-2:acquiredx2 3-4:availablex1"
+
+
+def test_an_end_of_a_lock_holds_even_if_it_cannot_be_written() -> None:
+    partition = SharePartition(0)
+    acquired(partition)
+    write = partition.release_expired(LIMITS, 30_000)
+    assert write is not None
+    write.settle(ErrorCode.NOT_COORDINATOR, 30_000)
+    assert states(partition) == "0-14:availablex1"
+
+
+def test_a_lock_that_ends_while_an_answer_cannot_be_written_ends_then() -> None:
+    partition = SharePartition(0)
+    acquired(partition)
+    write = partition.acknowledge("a", [Acknowledged(0, 14, [ACCEPT])], LIMITS, 0)
+    assert write is not None
+    assert partition.release_expired(LIMITS, 30_000) is None
+    write.settle(ErrorCode.NOT_COORDINATOR, 30_000)
+    assert states(partition) == "0-14:availablex1"
 
 
 def test_what_is_refused_and_with_which_sentence() -> None:
@@ -234,9 +280,6 @@ def test_what_is_refused_and_with_which_sentence() -> None:
     not_found = "Batch record not found. The"
     assert refusal(partition, 5, 6, ACCEPT) == (
         f"INVALID_RECORD_STATE {not_found} request batch offsets are not found in the cache."
-    )
-    assert refusal(partition, 6, 6, ACCEPT) == (
-        f"INVALID_REQUEST {not_found} first offset in request is past acquired records."
     )
     acquired(partition, batches=[(5, 9)])
     assert refusal(partition, 10, 12, ACCEPT) == (
@@ -296,8 +339,8 @@ def test_what_was_read_goes_on_as_it_was() -> None:
             StateBatch(8, 8, RecordState.ARCHIVING, 5),
         ],
     )
-    assert (partition.start_offset, partition.end_offset) == (5, 8)
-    assert states(partition) == "5-5:availablex0 6-7:availablex2 8-8:archivedx5"
+    assert (partition.start_offset, partition.end_offset, partition.next_offset) == (5, 8, 5)
+    assert states(partition) == "6-7:availablex2 8-8:archivedx5"
     assert acquired(partition, batches=[(5, 9)]) == "5-5x1 6-7x3 9-9x1"
 
 
@@ -306,8 +349,11 @@ def test_records_that_are_deleted_from_the_log_are_in_flight_no_more() -> None:
     acquired(partition)
     partition.log_begins(8)
     assert states(partition) == "8-14:acquiredx1"
+    write = said(partition, 6, 9, RELEASE)
+    assert write is not None
+    assert write.batches == (StateBatch(8, 9, 0, 1),)
     partition.log_begins(40)
-    assert (partition.start_offset, partition.end_offset, partition.next_offset) == (40, 39, 40)
+    assert (partition.start_offset, partition.end_offset, partition.next_offset) == (40, 40, 40)
     assert acquired(partition, batches=[(40, 41)]) == "40-41x1"
 
 
@@ -328,3 +374,11 @@ def test_records_of_aborted_transactions_are_delivered_to_nobody() -> None:
     assert partition.may_acquire(LIMITS._replace(max_in_flight=15))
     assert partition.start_offset == 5  # or the window is full of them
     assert states(partition) == "5-7:acquiredx1 8-9:archivedx1 10-14:acquiredx1"
+
+
+def test_what_was_left_out_of_the_states_that_were_read_is_passed_over_when_it_is_deleted() -> None:
+    partition = SharePartition(2, [StateBatch(34, 34, RecordState.ACKNOWLEDGED, 1)])
+    assert partition.next_offset == 2
+    partition.log_begins(17)
+    assert partition.next_offset == 17
+    assert acquired(partition, batches=[(17, 40)]) == "17-33x1 35-40x1"

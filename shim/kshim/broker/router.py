@@ -125,8 +125,12 @@ class Router:
         self.node.cluster.fetch_purgatory.cancel(connection)
         now = connection.client.last_now
         if self.node.share_sessions_made is not None and now is not None:
-            for session in self.node.share_sessions_made.closed(connection):
-                self.node.cluster.share_partitions.release(session, now)
+            share_partitions = self.node.cluster.share_partitions
+            session, empty_group_id = self.node.share_sessions_made.closed(connection)
+            if session is not None:
+                share_partitions.release(session, now)
+            if empty_group_id is not None:
+                share_partitions.nobody_reads(empty_group_id, self.node.leads)
         for forget in self.on_closed:
             forget(connection)
 

@@ -14,8 +14,9 @@ from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.config import ShareSettings, ShareSettingsOf
 from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Now, Step
 from kshim.partitions.partition import Partition
-from kshim.share_partitions.runs import RecordState
-from kshim.share_partitions.share_partition import Acknowledged, Limits, SharePartition, StateBatch, Write
+from kshim.share_partitions.acquisition import Limits
+from kshim.share_partitions.in_flight import RecordState
+from kshim.share_partitions.share_partition import Acknowledged, SharePartition, StateBatch, Write
 from kshim.share_partitions.share_sessions import ShareSession
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -25,7 +26,6 @@ from kshim_protocol.messages.delete_share_group_state import DeleteShareGroupSta
 from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kshim_protocol.schema import Request
 
-_RETRY_MS: Final = 1_000
 _STORED_STATES: Final = frozenset(RecordState) - {RecordState.ACQUIRED}
 _MOST_DELIVERIES: Final = 2**15 - 2
 _MOST_COMPLETE: Final = 2**31 - 1
@@ -58,7 +58,8 @@ class Place(NamedTuple):
 class Delivery:
     """One share partition at work: its records in flight, its log, and the state of its writes.
 
-    `share` is None while it is read; `error` is then why that failed, NONE while it is on its way.
+    `share` is None while it is read; `error` is then why that failed, NONE while it is on its way. `looked_at` is the offset
+    at which those who wait have looked for records last.
     """
 
     def __init__(self, place: Place, partition: Partition) -> None:
@@ -68,6 +69,7 @@ class Delivery:
         self.error = ErrorCode.NONE
         self.state_epoch = 0
         self.leader_epoch = partition.leader.leader_epoch
+        self.looked_at = -1
         self.waiting: list[Callable[[], None]] = []
 
     def __str__(self) -> str:
@@ -105,6 +107,7 @@ class SharePartitions:
             settings.record_lock_duration_ms,
             settings.delivery_count_limit,
             settings.partition_max_record_locks,
+            settings.renew_acknowledge_enable,
         )
 
     def settings(self, group_id: str) -> ShareSettings:
@@ -140,6 +143,12 @@ class SharePartitions:
             for topic in request.topics:
                 for one in topic.partitions:
                     self.forget(Place(request.group_id, topic.topic_id, one.partition))
+
+    def nobody_reads(self, group_id: str, is_here: Callable[[Partition], bool]) -> None:
+        """No member of a group has a session any more on the node that leads these partitions: it forgets their states."""
+        for place, delivery in list(self._deliveries.items()):
+            if place.group_id == group_id and is_here(delivery.partition):
+                self.forget(place)
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> None:
         """Topics are gone."""
@@ -266,12 +275,12 @@ class SharePartitions:
 
         def settle(response: writing.WriteShareGroupStateResponse, now: Now) -> Step | None:
             error = ErrorCode(response.results[0].partitions[0].error_code)
-            write.settle(error)
+            write.settle(error, now.mono_ms)
             if self._deliveries.get(place) is delivery:
                 if error in _FENCED:
                     self.forget(place)
                 else:
-                    self.rearm(delivery, at_least_ms=0 if error is ErrorCode.NONE else now.mono_ms + _RETRY_MS)
+                    self.rearm(delivery)
             then(_told(error))
             return None
 
@@ -279,7 +288,7 @@ class SharePartitions:
 
     # Time
 
-    def rearm(self, delivery: Delivery, *, at_least_ms: int = 0) -> None:
+    def rearm(self, delivery: Delivery) -> None:
         """Wait for the first lock that ends."""
         key = _key(delivery.place)
         deadline_ms = None if delivery.share is None else delivery.share.next_deadline()
@@ -288,7 +297,7 @@ class SharePartitions:
             self._by_key.pop(key, None)
         else:
             self._by_key[key] = delivery.place
-            self._deadlines.set(key, max(deadline_ms, at_least_ms))
+            self._deadlines.set(key, deadline_ms)
 
     def next_deadline(self) -> int | None:
         """When `advance` is next due, in monotonic ms; perhaps too early. None: nobody holds anything."""

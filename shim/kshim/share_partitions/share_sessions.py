@@ -17,8 +17,19 @@ Place = tuple[bytes, int]
 """Id of a topic, index of a partition."""
 
 
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request behind one.
+
+    >>> next_epoch(1), next_epoch(2**31 - 1)
+    (2, 1)
+    """
+    return 1 if epoch == _LAST_EPOCH else epoch + 1
+
+
 class ShareSession:
-    """One member's. `partitions` is in the order in which they are read next; the value says whether one was answered yet."""
+    """One member's. `partitions` is in the order in which they are read next; the value says whether the next answer has to
+    name one although there is nothing to say: it was added since the session began, or there was an error.
+    """
 
     def __init__(self, group_id: str, member_id: str, connection: object) -> None:
         self.group_id = group_id
@@ -27,18 +38,28 @@ class ShareSession:
         self.epoch = 1  # that of the next request
         self.partitions: dict[Place, bool] = {}
 
-    def add(self, place: Place) -> None:
-        """The member reads a partition, too."""
-        self.partitions.setdefault(place, False)
+    def add(self, place: Place, *, is_new: bool) -> None:
+        """The member reads a partition, too. `is_new`: it has to hear of it, which is so unless the session begins."""
+        self.partitions.setdefault(place, is_new)
 
     def forget(self, place: Place) -> None:
         """The member does not read a partition any more."""
         self.partitions.pop(place, None)
 
-    def rotate(self) -> list[Place]:
+    def answers(self, place: Place, *, has_records: bool, has_failed: bool) -> bool:
+        """Whether the answer has to name a partition. One with records comes last from then on."""
+        is_due = self.partitions.get(place)
+        if is_due is None:
+            return False
+        if has_records:
+            del self.partitions[place]
+        self.partitions[place] = has_failed
+        return is_due or has_records or has_failed
+
+    def rotate(self, epoch: int) -> list[Place]:
         """The partitions, beginning with another one in each epoch, so that none is always the last."""
         places = list(self.partitions)
-        begin = self.epoch % len(places) if places else 0
+        begin = epoch % len(places) if places else 0
         return places[begin:] + places[:begin]
 
 
@@ -51,7 +72,7 @@ class ShareSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[str, str], ShareSession] = {}
-        self._last_of: dict[object, ShareSession | None] = {}
+        self._last_of: dict[object, tuple[str, ShareSession | None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -62,7 +83,7 @@ class ShareSessions:
         if older is not None:
             self._ends(older)
         session = self._sessions[group_id, member_id] = ShareSession(group_id, member_id, connection)
-        self._last_of[connection] = session
+        self._last_of[connection] = group_id, session
         return session
 
     def has(self, group_id: str, member_id: str) -> bool:
@@ -74,7 +95,7 @@ class ShareSessions:
         session = self._require(group_id, member_id)
         if epoch != session.epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        session.epoch = next_epoch(epoch)
         return session
 
     def close(self, group_id: str, member_id: str) -> ShareSession:
@@ -83,18 +104,20 @@ class ShareSessions:
         self._ends(session)
         return session
 
-    def closed(self, connection: object) -> list[ShareSession]:
-        """A connection is gone: the sessions that end with it, which are one or none."""
-        session = self._last_of.pop(connection, None)
-        if session is None:
-            return []
-        del self._sessions[session.group_id, session.member_id]
-        return [session]
+    def closed(self, connection: object) -> tuple[ShareSession | None, str | None]:
+        """A connection is gone: the session that ends with it, and the group of which nobody has a session any more."""
+        if connection not in self._last_of:
+            return None, None
+        group_id, session = self._last_of.pop(connection)
+        if session is not None:
+            del self._sessions[session.group_id, session.member_id]
+        is_empty = all(one.group_id != group_id for one in self._sessions.values())
+        return session, group_id if is_empty else None
 
     def _ends(self, session: ShareSession) -> None:
         del self._sessions[session.group_id, session.member_id]
         if session.connection in self._last_of:
-            self._last_of[session.connection] = None
+            self._last_of[session.connection] = self._last_of[session.connection][0], None
 
     def _require(self, group_id: str, member_id: str) -> ShareSession:
         session = self._sessions.get((group_id, member_id))

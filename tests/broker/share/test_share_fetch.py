@@ -142,7 +142,7 @@ def test_a_fetch_that_waits_in_vain_is_answered_when_its_time_is_over() -> None:
     assert in_words(member.client.take(ShareFetchResponse)) == ""
 
 
-def test_whoever_waits_gets_records_that_another_releases_and_the_next_one_goes_on_waiting() -> None:
+def test_whoever_waits_is_not_woken_by_a_release_and_gets_what_it_left_when_the_time_is_over() -> None:
     node, first = a_reader()
     first.acquire()
     others = [Member(node, "b"), Member(node, "c")]
@@ -150,9 +150,22 @@ def test_whoever_waits_gets_records_that_another_releases_and_the_next_one_goes_
         other.acquire()
         other.client.send(other.fetch_request(max_wait_ms=5_000))
     assert first.say((0, 4, RELEASE)) == "NONE"
-    answered = [other for other in others if not other.client.is_waiting]
-    assert [in_words(other.client.take(ShareFetchResponse)) for other in answered] == ["0:0-4x2"]
+    assert all(other.client.is_waiting for other in others)
     node.pass_ms(5_000)
+    assert [in_words(other.client.take(ShareFetchResponse)) for other in others] == ["0:0-4x2", ""]
+
+
+def test_whoever_waits_is_woken_by_a_lock_that_ends_and_the_next_one_goes_on_waiting() -> None:
+    node, first = a_reader()
+    first.acquire()
+    others = [Member(node, "b"), Member(node, "c")]
+    for other in others:
+        other.acquire()
+        other.client.send(other.fetch_request(max_wait_ms=40_000))
+    node.pass_ms(30_000)
+    answered = [other for other in others if not other.client.is_waiting]
+    assert [in_words(other.client.take(ShareFetchResponse)) for other in answered] == ["0:0-14x2"]
+    node.pass_ms(10_000)
     assert not any(other.client.is_waiting for other in others)
 
 
@@ -272,12 +285,41 @@ def test_a_fetch_that_wants_no_bytes_is_answered_at_once() -> None:
 
 
 def test_what_is_released_is_for_the_next_request_unless_there_is_nothing_else() -> None:
-    _, member = a_reader(batches=2)
+    node, member = a_reader(batches=2)
     assert member.acquire(max_records=5) == "0:0-4x1"
     assert member.acquire(said={0: [(0, 4, RELEASE)]}) == "0:5-9x1"
     assert member.acquire() == "0:0-4x2"
     member.client.send(member.fetch_request(said={0: [(0, 4, RELEASE)]}, max_wait_ms=500))
+    node.pass_ms(500)
     assert in_words(member.client.take(ShareFetchResponse)) == "0:0-4x3"
+
+
+def test_partitions_of_which_nothing_is_said_are_answered_if_something_is_said_of_another() -> None:
+    _, member = a_reader(a_share_node(partitions=2), batches=1)
+    assert member.acquire(partitions=(0, 1)) == "0:0-4x1 1:"
+    assert member.acquire(partitions=(0, 1)) == ""
+    assert member.acquire(partitions=(1,), said={0: [(0, 0, ACCEPT)]}) == "0: 1:"
+    assert member.acquire(partitions=(1,), said={0: [(9, 8, ACCEPT)]}) == "0:ack INVALID_REQUEST"
+
+
+def test_a_group_of_which_nobody_has_a_session_begins_where_its_configuration_says_now() -> None:
+    node, member = a_reader(batches=1)
+    member.acquire(max_records=0)
+    node.cluster.dynamic_configs.replace("groups", "g", {"share.auto.offset.reset": "latest"})
+    member.client.close()
+    again = Member(node, "a", node.client("again"))
+    assert again.acquire() == "0:"
+    produce(node.client("p"), "t", a_batch(b"new"))
+    assert again.acquire() == "0:5-5x1"
+
+
+def test_of_two_partitions_that_one_comes_first_which_did_not_in_the_request_before() -> None:
+    node, member = a_reader(a_share_node(partitions=2), batches=0)
+    member.acquire(partitions=(0, 1))
+    for index in (0, 1):
+        produce(node.client(f"p{index}"), "t", a_batch(b"x", b"y"), first_partition=index)
+    few = {"max_records": 1, "mode": 1}
+    assert [member.acquire(**few) for _ in range(3)] == ["1:0-0x1", "0:0-0x1", "1:1-1x1"]
 
 
 def test_errors_of_some_partitions_are_told_when_there_is_something_to_say_of_the_others() -> None:

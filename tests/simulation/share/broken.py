@@ -14,10 +14,12 @@ from kshim.coordinator.share_state.replay import ShareStateReplay
 from kshim.coordinator.share_state.share_state import Batch, ShareState
 from kshim.partitions.fetch_purgatory import FetchPurgatory
 from kshim.share_partitions import share_partition
-from kshim.share_partitions.runs import RecordState, Run
-from kshim.share_partitions.share_partition import GAP, RELEASE, RENEW, Limits, SharePartition
+from kshim.share_partitions.acquisition import Limits
+from kshim.share_partitions.in_flight import RecordState, Run
+from kshim.share_partitions.share_partition import GAP, RELEASE, RENEW, SharePartition
 from kshim.share_partitions.share_partitions import Delivery, SharePartitions
 from kshim.share_partitions.share_sessions import ShareSessions
+from kshim.share_partitions.window import Window
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.share_state import ShareUpdateKey
 from kshim_protocol.internal.share_state_records import parse_share_key
@@ -55,12 +57,18 @@ def _counts_stand_still(original: Any, self: SharePartition, *given: Any) -> Any
 
 
 def _release_all_of_everybody(self: SharePartition, _member_id: str, limits: Limits) -> Any:
-    return self._release(list(self.runs), limits)
+    held = [run for run in self.runs if run.state is RecordState.ACQUIRED]
+    for run in held:
+        run.begin_change(RecordState.AVAILABLE)
+    return self._write([share_partition._as_written(run) for run in held], limits)
 
 
-def _all_locks_end_together(self: SharePartition, limits: Limits, now_ms: int) -> Any:
-    is_over = any(run.member_id and run.deadline_ms <= now_ms for run in self.runs)
-    return self._release(list(self.runs) if is_over else [], limits)
+def _all_locks_end_together(original: Any, self: SharePartition, limits: Limits, now_ms: int) -> Any:
+    held = [run for run in self.runs if run.state is RecordState.ACQUIRED]
+    if any(run.deadline_ms <= now_ms for run in held):
+        for run in held:
+            run.deadline_ms = now_ms
+    return original(self, limits, now_ms)
 
 
 def _told_before_it_is_written(original: Any, self: SharePartitions, *given: Any) -> Any:
@@ -71,8 +79,8 @@ def _told_before_it_is_written(original: Any, self: SharePartitions, *given: Any
 
 def _settled_before_it_is_written(original: Any, self: SharePartitions, *given: Any) -> Any:
     delivery, write, now, then = given
-    write.settle(ErrorCode.NONE)
-    return original(self, delivery, write._replace(settle=lambda error: None), now, then)
+    write.settle(ErrorCode.NONE, now.mono_ms)
+    return original(self, delivery, write._replace(settle=lambda error, now_ms: None), now, then)
 
 
 def _written_in_part(original: Any, self: SharePartitions, *given: Any) -> Any:
@@ -179,13 +187,13 @@ DEFECTS: dict[str, Defect] = {
     "held records are given away": _replaced(
         Run, "is_acquirable", property(lambda run: not run.state.is_final and not run.is_in_transition)
     ),
-    "the owner is not asked for": _replaced(SharePartition, "_require_owner", lambda *_: None),
+    "the owner is not asked for": _replaced(SharePartition, "_require_owner", staticmethod(lambda *_, **__: None)),
     "locks end at once": _with_limits(lock_ms=1),
     "locks never end": _replaced(SharePartition, "next_deadline", lambda _self: None),
-    "all locks end with the first": _replaced(SharePartition, "release_expired", _all_locks_end_together),
+    "all locks end with the first": _around(SharePartition, "release_expired", _all_locks_end_together),
     "who leaves takes the records of all along": _replaced(SharePartition, "release_all", _release_all_of_everybody),
     "who leaves gives nothing back": _replaced(SharePartitions, "release", lambda *_: None),
-    "a session outlives its connection": _replaced(ShareSessions, "closed", lambda *_: []),
+    "a session outlives its connection": _replaced(ShareSessions, "closed", lambda *_: (None, None)),
     "a renewal does nothing": _around(SharePartition, "acknowledge", _renewal_does_nothing),
     "a renewal ends the record": _around(SharePartition, "acknowledge", _renewal_accepts),
     "the rest of a range is another's": _around(Run, "cut", _halves_are_of_another),
@@ -196,7 +204,7 @@ DEFECTS: dict[str, Defect] = {
     "released records are done with": _says({RELEASE: RecordState.ARCHIVED}),
     "the first type counts for a whole range": _around(share_partition, "_ranges", _first_type_for_all),
     "released records are passed over": _replaced(
-        SharePartition, "next_offset", property(lambda self: self.end_offset + 1)
+        Window, "next_offset", property(lambda self: self.end_offset + (1 if self.batches else 0))
     ),
     "nobody is told of released records": _replaced(FetchPurgatory, "release", lambda *_: None),
     # Counts

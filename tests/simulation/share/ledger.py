@@ -40,6 +40,7 @@ class _Record:
     """
 
     __slots__ = (
+        "batch_last",
         "held_until_ms",
         "high",
         "holder",
@@ -65,6 +66,7 @@ class _Record:
         self.is_done = False
         self.is_gone = False
         self.unsure_count = 0
+        self.batch_last = 0
 
     @property
     def is_open(self) -> bool:
@@ -88,6 +90,7 @@ class Ledger:
         self.name = name
         self.is_troubled = False
         self.begins_later = False  # records were deleted
+        self._log_start = 0
         self._unanswered = 0
         self._lock_ms = lock_ms
         self._delivery_limit = delivery_limit
@@ -99,9 +102,10 @@ class Ledger:
 
     def produced(self, base_offset: int, values: Iterable[bytes]) -> None:
         """A producer was told so. Raises Violation."""
-        for offset, value in enumerate(values, base_offset):
-            record = self._record(offset, value)
+        found = [self._record(offset, value) for offset, value in enumerate(values, base_offset)]
+        for record in found:
             record.must_come = True
+            record.batch_last = base_offset + len(found) - 1
 
     def _record(self, offset: int, value: bytes | None) -> _Record:
         record = self._records.get(offset)
@@ -113,6 +117,7 @@ class Ledger:
     def deleted_before(self, offset: int) -> None:
         """An administrator asks for records to be deleted: nobody is to be told of them any more."""
         self.begins_later = True
+        self._log_start = max(self._log_start, offset)
         for at, record in self._records.items():
             record.is_gone |= at < offset
 
@@ -128,7 +133,9 @@ class Ledger:
                 record.is_said = False
                 self._ends(record, RELEASE)
             require(not record.is_done, "delivered-after-its-end", where)
-            require(not record.is_gone, "delivered-although-deleted", where)
+            # As in Kafka a batch of which only a part was deleted may come as a whole.
+            is_gone = record.is_gone and record.batch_last < self._log_start
+            require(not is_gone, "delivered-although-deleted", where)
             require(not record.is_said, "delivered-while-written", where)
             is_held = record.holder != NOBODY and told.at_ms < record.held_until_ms[0]
             require(not is_held, "held-by-two", f"{where}: {record.holder} has it until {record.held_until_ms[0]}")
@@ -248,6 +255,15 @@ class Ledger:
                 if record.is_said:
                     record.is_said = False
                     record.unsure_count = record.high
+
+    def forgotten(self) -> None:
+        """Nobody of the group has a session any more: the broker may know only what is written, as in Kafka."""
+        for record in self._records.values():
+            if record.holder != NOBODY or record.is_said or record.low != record.written:
+                record.unsure_count = record.high
+            record.holder = NOBODY
+            record.is_said = False
+            record.low = record.written
 
     def crashed(self) -> None:
         """The broker is gone, and what it had not written."""

@@ -105,6 +105,8 @@ class _World:
         ]
         self.readers: dict[str, Member] = {}
         self.parked: set[str] = set()
+        self.overlooked: set[str] = set()  # of those, who waits since before a release, of which nobody is told
+        self.has_released = False
         self.deleted: set[int] = (
             set()
         )  # partitions whose log begins later: Kafka answers once without records, and notices
@@ -217,6 +219,7 @@ class _World:
             if types:
                 statement = self.ledgers[index].says(name, types, self.node.mono_ms, is_fetch=True)
                 said = {index: _ranges(types)}
+                self.has_released = True
         wanted = {index: bool(ledger.available(self.node.mono_ms)) for index, ledger in enumerate(self.ledgers)}
         must_come = self.is_quiet and statement is None and any(wanted.values())
         excused = set(self.deleted)
@@ -224,6 +227,7 @@ class _World:
 
         def answered(response: ShareFetchResponse) -> None:
             self.parked.discard(name)
+            self.overlooked.discard(name)
             if said:
                 self._unanswered.discard(name)
                 for ledger in self.ledgers:
@@ -300,6 +304,7 @@ class _World:
     def _say(self, reader: Member, index: int, types: dict[int, int]) -> None:
         name = reader.member_id
         statement = self.ledgers[index].says(name, types, self.node.mono_ms)
+        self.has_released = True
 
         def told(response: ShareAcknowledgeResponse) -> None:
             ((one,),) = [topic.partitions for topic in response.responses]
@@ -337,6 +342,7 @@ class _World:
 
         self._send(reader.client, reader.acknowledge_request(epoch=CLOSE_EPOCH), answered)  # type: ignore[arg-type]
         reader.session_epoch = OPEN_EPOCH
+        self.has_released = True
         for ledger in self.ledgers:
             ledger.gives_up(name)
 
@@ -345,13 +351,18 @@ class _World:
         reader = self.readers.pop(name, None)
         if reader is None:
             return
+        self.has_released = True
         for ledger in self.ledgers:
             ledger.gives_up(name)
         self.parked.discard(name)
+        self.overlooked.discard(name)
         if name in self._unanswered:
             self._never_hears(name)
         reader.client.answered = None  # type: ignore[attr-defined]
         reader.client.close()
+        if all(other.session_epoch == OPEN_EPOCH for other in self.readers.values()):
+            for ledger in self.ledgers:
+                ledger.forgotten()
 
     def _never_hears(self, name: str) -> None:
         self._unanswered.discard(name)
@@ -392,6 +403,7 @@ class _World:
         self.answered.clear()
         self.readers.clear()
         self.parked.clear()
+        self.overlooked.clear()
         for name in sorted(self._unanswered):
             self._never_hears(name)
         self.is_loading = True
@@ -450,12 +462,17 @@ class _World:
             self.be_quiet()
 
     def _nobody_waits_in_vain(self) -> None:
-        """Whoever waits for records is woken when there are some."""
-        if self.parked and self.is_quiet and not self.deleted:
+        """Whoever waits for records is woken when there are some, unless somebody has released them."""
+        if self.has_released:
+            self.overlooked |= self.parked
+        if not self.is_quiet:
+            return
+        self.has_released = False
+        waiting = [name for name in self.parked - self.overlooked if self.readers[name].client.is_waiting]
+        if waiting and not self.deleted:
             for ledger in self.ledgers:
                 available = ledger.available(self.node.mono_ms)
-                waiting = [name for name in self.parked if self.readers[name].client.is_waiting]
-                require(not (available and waiting), "not-woken", f"{waiting}, with {available} in {ledger.name}")
+                require(not available, "not-woken", f"{sorted(waiting)}, with {available} in {ledger.name}")
 
     # One step
 

@@ -71,33 +71,38 @@ def acknowledge_all(
 ) -> Sequence[Callable[[], None]]:
     """Take what a request says of records. `then` is called with the results, by partition, once all is written.
 
-    Returns what writes it: until that is called nothing else happens to these records.
+    Returns what writes it: until that is called nothing else happens to these records. A partition of which nothing is said
+    is answered if the broker takes what is said of another.
     """
     said = {
         (topic.topic_id, one.partition_index): one.acknowledgement_batches
         for topic in topics
         for one in topic.partitions
-        if one.acknowledgement_batches
     }
     results: dict[Place, Result] = {}
-    waiting = set(said)
+    taken: dict[Place, list[Acknowledged]] = {}
+    for place, batches in said.items():
+        try:
+            taken[place] = _checked(node, place, batches, context, is_renewal=is_renewal)
+        except KafkaError as error:
+            results[place] = Result(error.code, error.message)
+    if any(taken.values()):  # else partitions of which nothing is said are not answered
+        results |= {place: Result(ErrorCode.NONE) for place, batches in taken.items() if not batches}
+    told = [place for place, batches in taken.items() if batches]
+    waiting = set(told)
 
     def is_known(place: Place, result: Result) -> None:
         results[place] = result
         waiting.discard(place)
         if not waiting:
-            then({place: results[place] for place in said})
+            then({place: results[place] for place in said if place in results})
 
-    if not said:
-        then({})
+    if not waiting:
+        then(results)
     writes = []
-    for place, batches in said.items():
+    for place in told:
         try:
-            writes.append(
-                _acknowledge(
-                    node, group_id, member_id, place, batches, context, is_renewal=is_renewal, is_known=is_known
-                )
-            )
+            writes.append(_acknowledge(node, group_id, member_id, place, taken[place], context, is_known))
         except KafkaError as error:
             is_known(place, Result(error.code, error.message))
     return writes
@@ -108,27 +113,35 @@ def _acknowledge(
     group_id: str,
     member_id: str,
     place: Place,
+    batches: Sequence[Acknowledged],
+    context: RequestContext,
+    is_known: Callable[[Place, Result], None],
+) -> Callable[[], None]:
+    delivery = node.cluster.share_partitions.existing(group_id, *place)
+    if delivery is None or delivery.share is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    return node.cluster.share_partitions.acknowledge(
+        delivery, member_id, batches, context.now, lambda error: is_known(place, Result(error))
+    )
+
+
+def _checked(
+    node: Node,
+    place: Place,
     batches: Sequence[AcknowledgementBatch],
     context: RequestContext,
     *,
     is_renewal: bool,
-    is_known: Callable[[Place, Result], None],
-) -> Callable[[], None]:
-    found = _checked(batches, context.api_version, is_renewal=is_renewal)
+) -> list[Acknowledged]:
+    """What is said of a partition that is here. Raises KafkaError."""
+    if node.cluster.topics.with_id(place[0]) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    found = _in_order(batches, context.api_version, is_renewal=is_renewal)
     require_partition(node, place, context)
-    share_partitions = node.cluster.share_partitions
-    renews = any(RENEW in batch.types for batch in found)
-    if renews and not share_partitions.settings(group_id).renew_acknowledge_enable:
-        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
-    delivery = share_partitions.existing(group_id, *place)
-    if delivery is None or delivery.share is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-    return share_partitions.acknowledge(
-        delivery, member_id, found, context.now, lambda error: is_known(place, Result(error))
-    )
+    return found
 
 
-def _checked(batches: Sequence[AcknowledgementBatch], api_version: int, *, is_renewal: bool) -> list[Acknowledged]:
+def _in_order(batches: Sequence[AcknowledgementBatch], api_version: int, *, is_renewal: bool) -> list[Acknowledged]:
     """In order, with one type or one for each record. A batch may begin with the last record of the one before, as in Kafka.
 
     Raises KafkaError: INVALID_REQUEST.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshim.partitions.partition import Partition
-from kshim.share_partitions.share_partition import Acquired, SharePartition
+from kshim.share_partitions.acquisition import Acquired
 from kshim_protocol.records.batch import BatchHeader, parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
 from kshim_protocol.records.record import iter_records
@@ -47,16 +47,22 @@ class Run(NamedTuple):
         return found
 
 
-_NOTHING: Final = Run(b"", (), ())
+NOTHING: Final = Run(b"", (), ())
 
 
-def read_batches(partition: Partition, share: SharePartition, max_bytes: int, *, reads_committed: bool) -> Run:
-    """From the next record that can be acquired on. Offsets that do not exist are done with. Raises LogError, KafkaError."""
-    end_offset = partition.last_stable_offset if reads_committed else partition.high_watermark
-    offset = share.next_offset
+def end_of(partition: Partition, *, reads_committed: bool) -> int:
+    """Where what a group may read ends."""
+    return partition.last_stable_offset if reads_committed else partition.high_watermark
+
+
+def read_batches(
+    partition: Partition, offset: int, max_bytes: int, *, at_least_one_batch: bool, reads_committed: bool
+) -> Run:
+    """From the batch with `offset` on. Raises OffsetOutOfRange, LogError, KafkaError."""
+    end_offset = end_of(partition, reads_committed=reads_committed)
     if offset >= end_offset:
-        return _NOTHING
-    data = partition.read(offset, end_offset, max_bytes, at_least_one_batch=True)
+        return NOTHING
+    data = partition.read(offset, end_offset, max_bytes, at_least_one_batch=at_least_one_batch)
     headers, places = [], []
     at = 0
     while at < len(data):
@@ -67,10 +73,8 @@ def read_batches(partition: Partition, share: SharePartition, max_bytes: int, *,
         places.append(at)
         at += header.size_bytes
     if not headers:
-        return _NOTHING
+        return NOTHING
     data = data[:at]
-    if headers[0].base_offset > offset:
-        share.skip(offset, headers[0].base_offset - 1)
     offsets = [(header.base_offset, header.last_offset) for header in headers]
     aborted = _aborted(partition, offset, data, headers, places) if reads_committed else []
     return Run(data, offsets, places, aborted)

@@ -5,19 +5,19 @@ Source: Kafka's SharePartitionManager and DelayedShareFetch; what is answered wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.broker.features import SHARE_VERSION
 from kshim.broker.handlers.share.acknowledgements import Result, acknowledge_all, require_member, require_partition
-from kshim.broker.handlers.share.reading import Run, read_batches
+from kshim.broker.handlers.share.reading import NOTHING, Run, end_of, read_batches
 from kshim.broker.leader_checks import endpoints
 from kshim.broker.request import PendingReply, answered, handles, needs_feature
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
-from kshim.share_partitions.share_partition import Limits
-from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place, ShareSession
-from kshim.storage.log import LogError
+from kshim.share_partitions.acquisition import Limits
+from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place, ShareSession, next_epoch
+from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.share_fetch import (
     AcquiredRecords,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from kshim.share_partitions.share_partitions import Delivery
 
 _BY_BATCH, _EXACT = 0, 1
-_ANY = Limits(max_records=1, batch_size=1, max_in_flight=2**31)
 
 
 @needs_feature(SHARE_VERSION)
@@ -61,7 +60,7 @@ def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext,
         node,
         group_id,
         member_id,
-        request.topics,
+        request.topics if _says_something(request) else (),
         context,
         is_renewal=request.is_renew_ack,
         then=fetch.acknowledged,
@@ -70,6 +69,10 @@ def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext,
     for write in writes:
         write()
     return Step()
+
+
+def _says_something(request: ShareFetchRequest) -> bool:
+    return any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions)
 
 
 def _after(
@@ -88,7 +91,7 @@ def _session(
     if request.is_renew_ack and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if request.share_session_epoch == OPEN_EPOCH:
-        if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
+        if _says_something(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if len(sessions) >= node.cluster.config.group_share_max_share_sessions and not sessions.has(
             group_id, member_id
@@ -101,11 +104,14 @@ def _session(
         session = sessions.resume(group_id, member_id, request.share_session_epoch)
     for topic in request.topics:
         for one in topic.partitions:
-            session.add((topic.topic_id, one.partition_index))
+            session.add((topic.topic_id, one.partition_index), is_new=request.share_session_epoch != OPEN_EPOCH)
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
             session.forget((forgotten.topic_id, index))
     return session
+
+
+_Acquirable = Mapping[Place, tuple["Delivery", "SharePartition"]]
 
 
 class _Found(NamedTuple):
@@ -114,11 +120,6 @@ class _Found(NamedTuple):
     records: bytes = b""
     acquired: tuple[AcquiredRecords, ...] = ()
     error: ErrorCode = ErrorCode.NONE
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether it was looked at in vain."""
-        return not self.acquired and self.error is ErrorCode.NONE
 
 
 class _ShareFetch:
@@ -168,7 +169,7 @@ class _ShareFetch:
     def _find_partitions(self) -> dict[Place, Partition]:
         """Those of the session that are here; the others are in `_errors`."""
         places = {}
-        for place in self._session.rotate():
+        for place in self._session.rotate(self._request.share_session_epoch):
             try:
                 places[place] = require_partition(self._node, place, self._context)
             except KafkaError as error:
@@ -217,42 +218,61 @@ class _ShareFetch:
                 found[place] = _Found(error=delivery.error)
             else:
                 readable[place] = delivery, delivery.share
-        error_count = len(found)
-        found |= {place: _Found() for place, two in readable.items() if self._begins_later(*two)}
         limits = self._limits(request.max_records)
-        acquirable = {
-            place: (delivery, share)
-            for place, (delivery, share) in readable.items()
-            if place not in found and share.may_acquire(limits)
-        }
+        acquirable = {place: two for place, two in readable.items() if two[1].may_acquire(limits)}
         if request.max_bytes < 0:
-            found |= dict.fromkeys(acquirable, _Found(error=ErrorCode.UNKNOWN_SERVER_ERROR))
-            acquirable = {}
-        runs = {}
-        for place, (delivery, share) in acquirable.items():
-            run = self._read(delivery, share, request.max_bytes // len(acquirable), found, place)
-            if run is not None:
-                runs[place] = run
-        read_bytes = sum(len(run.data) for run in runs.values())
-        is_enough = bool(acquirable) and read_bytes >= request.min_bytes
-        is_over = request.max_wait_ms <= 0 or (self._wait is not None and self._wait.is_over)
-        # Errors of some partitions are told when there is something to say of the others.
-        if is_enough or is_over or not readable or len(found) > error_count:
-            left = request.max_records
-            for place, run in runs.items():
-                found[place] = _Found()
-                if left > 0 and (one := self._acquire(*acquirable[place], run, left)) is not None:
-                    found[place] = one
-                    left -= sum(range_.last_offset - range_.first_offset + 1 for range_ in one.acquired)
-            self._has_found(found)
+            self._has_found(found | dict.fromkeys(acquirable, _Found(error=ErrorCode.UNKNOWN_SERVER_ERROR)))
             return
-        deadline_ms = self._context.real_ms + request.max_wait_ms if self._wait is None else self._wait.deadline_ms
+        is_over = self._wait is not None and self._wait.is_over
+        fresh = [place for place, (delivery, share) in acquirable.items() if delivery.looked_at != share.next_offset]
+        missing_bytes = 1 if is_over else self._missing_bytes(acquirable, fresh)
+        if acquirable and missing_bytes <= 0:
+            # As in Kafka those come first of which somebody who waited knew already that there are records.
+            known = [place for place in acquirable if place not in fresh]
+            runs = self._read(acquirable, known) | self._read(acquirable, fresh)
+        elif is_over or request.max_wait_ms <= 0 or not readable:
+            runs = self._read(acquirable, list(acquirable))
+        else:
+            self._await(missing_bytes)
+            return
+        self._has_found(found | self._acquire_all(acquirable, runs))
+
+    def _missing_bytes(self, acquirable: _Acquirable, fresh: Collection[Place]) -> int:
+        """How much there is too little of, by what partitions say whose records can be acquired; 0 also if one cannot be read.
+
+        One that was looked at before at the same offset is not looked at again, even if that does not exist any more.
+        """
+        request = self._request
+        missing_bytes = min(request.min_bytes, self._max_bytes)
+        for place, (delivery, share) in acquirable.items():
+            offset = share.next_offset
+            end_offset = end_of(delivery.partition, reads_committed=self._reads_committed)
+            try:
+                if offset < end_offset:
+                    size_bytes = delivery.partition.readable_bytes(offset, end_offset)
+                    missing_bytes -= min(size_bytes, self._max_bytes // len(acquirable))
+                elif offset > delivery.partition.log.end_offset:
+                    raise OffsetOutOfRange(offset)
+            except (OffsetOutOfRange, LogError, KafkaError):
+                missing_bytes = 0
+                break
+            if place in fresh:
+                delivery.looked_at = offset
+        return missing_bytes
+
+    @property
+    def _max_bytes(self) -> int:
+        return min(self._request.max_bytes, self._cluster.config.fetch_max_bytes)
+
+    def _await(self, missing_bytes: int) -> None:
+        """Look again when there is more, or when the time is over."""
+        context, wait = self._context, self._wait
+        deadline_ms = context.real_ms + self._request.max_wait_ms if wait is None else wait.deadline_ms
         waits_for = [part for one in self._deliveries.values() for part in (one.partition, one)]
-        missing_bytes = max(1, request.min_bytes - read_bytes)
         self._wait = WaitingFetch(
             self._ticket.connection,
             waits_for,
-            missing_bytes,
+            max(1, missing_bytes),
             deadline_ms,
             self._woken,
             reads_committed=self._reads_committed,
@@ -282,30 +302,53 @@ class _ShareFetch:
             is_exact=request.share_acquire_mode == _EXACT,
         )
 
-    @staticmethod
-    def _begins_later(delivery: Delivery, share: SharePartition) -> bool:
-        """Whether the next record is in the log no more: the group goes on behind it, from the next request on."""
-        log_start = delivery.partition.log.start_offset
-        if share.next_offset >= log_start or not share.may_acquire(_ANY):
-            return False
-        share.log_begins(log_start)
-        return True
+    def _read(self, acquirable: _Acquirable, places: Sequence[Place]) -> dict[Place, Run | ErrorCode]:
+        """What these partitions have, or why that cannot be read.
 
-    def _read(
-        self, delivery: Delivery, share: SharePartition, max_bytes: int, found: dict[Place, _Found], place: Place
-    ) -> Run | None:
-        """What a partition has; None if that cannot be read."""
-        try:
-            return read_batches(delivery.partition, share, max_bytes, reads_committed=self._reads_committed)
-        except KafkaError as error:
-            found[place] = _Found(error=error.code)
-        except LogError as failure:
-            self._cluster.report(failure, self._request)
-            found[place] = _Found(error=ErrorCode.KAFKA_STORAGE_ERROR)
-        return None
+        All have the same part of the bytes; the first that has records gives at least one batch.
+        """
+        left_bytes, is_first = self._max_bytes, True
+        found: dict[Place, Run | ErrorCode] = {}
+        for place in places:
+            delivery, share = acquirable[place]
+            most_bytes = min(self._max_bytes // len(acquirable), left_bytes)
+            try:
+                run = read_batches(
+                    delivery.partition,
+                    share.next_offset,
+                    most_bytes,
+                    at_least_one_batch=is_first,
+                    reads_committed=self._reads_committed,
+                )
+            except OffsetOutOfRange:  # the group goes on behind what is gone, from the next request on
+                share.log_begins(delivery.partition.log.start_offset)
+                run = NOTHING
+            except KafkaError as error:
+                found[place] = error.code
+                continue
+            except LogError as failure:
+                self._cluster.report(failure, self._request)
+                found[place] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            found[place] = run
+            if run.data:
+                is_first = False
+                left_bytes = max(0, left_bytes - len(run.data))
+        return found
 
-    def _acquire(self, delivery: Delivery, share: SharePartition, run: Run, max_records: int) -> _Found | None:
-        """Records of one partition for the member; None: none now."""
+    def _acquire_all(self, acquirable: _Acquirable, runs: Mapping[Place, Run | ErrorCode]) -> dict[Place, _Found]:
+        found = {}
+        left = self._request.max_records
+        for place, run in runs.items():
+            if isinstance(run, ErrorCode):
+                found[place] = _Found(error=run)
+                continue
+            found[place] = self._acquire(*acquirable[place], run, left)
+            left -= sum(one.last_offset - one.first_offset + 1 for one in found[place].acquired)
+        return found
+
+    def _acquire(self, delivery: Delivery, share: SharePartition, run: Run, max_records: int) -> _Found:
+        """Records of one partition for the member."""
         now = self._cluster.now(self._context.now)
         ranges = share.acquire(self._session.member_id, run.offsets, self._limits(max_records), now.mono_ms)
         if run.aborted:
@@ -314,30 +357,31 @@ class _ShareFetch:
             ranges = run.without_aborted(ranges)
         self._cluster.share_partitions.rearm(delivery)
         if not ranges:
-            return None
+            return _Found()
         acquired = tuple(AcquiredRecords(**one._asdict()) for one in ranges)
         return _Found(run.batches_between(ranges[0].first_offset, ranges[-1].last_offset), acquired)
 
     def _reply(self, found: dict[Place, _Found], results: dict[Place, Result]) -> None:
-        """Partitions with something to say, and those that are looked at for the first time in the session."""
-        session = self._session
+        """All partitions that were looked at, if the session begins; else those with something to say."""
+        session, epoch = self._session, self._request.share_session_epoch
         by_topic: dict[bytes, list[PartitionData]] = {}
         leader_ids = []
-        is_last = self._request.share_session_epoch == CLOSE_EPOCH
-        places = [place for place in session.partitions if not is_last]
-        for place in dict.fromkeys((*places, *results)):
-            one, result = found.get(place), results.get(place)
-            if result is None and (one is None or (one.is_nothing and session.partitions[place])):
-                continue
-            if place in session.partitions and one is not None:
-                session.partitions[place] = True
-            data = self._data(place, one or _Found(), result or Result(ErrorCode.NONE))
+        is_stale = epoch > OPEN_EPOCH and session.epoch != next_epoch(epoch)  # another request went on with it
+        if epoch > OPEN_EPOCH:
+            found = {
+                place: one
+                for place, one in found.items()
+                if not is_stale
+                and session.answers(place, has_records=bool(one.records), has_failed=one.error is not ErrorCode.NONE)
+            }
+        for place in dict.fromkeys((*found, *results)):
+            data = self._data(place, found.get(place, _Found()), results.get(place, Result(ErrorCode.NONE)))
             by_topic.setdefault(place[0], []).append(data)
             if data.current_leader.leader_id:
                 leader_ids.append(data.current_leader.leader_id)
         self._ticket.complete(
             ShareFetchResponse(
-                error_code=ErrorCode.NONE,
+                error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH if is_stale else ErrorCode.NONE,
                 acquisition_lock_timeout_ms=self._cluster.share_partitions.settings(
                     session.group_id
                 ).record_lock_duration_ms,
