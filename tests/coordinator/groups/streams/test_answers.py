@@ -171,6 +171,8 @@ def test_one_that_leaves_may_stop_the_others() -> None:
     (status,) = world.heartbeat("a", 2).reply.status or ()
     assert status.status_detail.startswith("Streams group member b encountered")
     world.beat("a", shutdown_application=True)
+    world.join("c")
+    world.leave("c", shutdown_application=True)
     (status,) = world.heartbeat("a", world.epochs["a"]).reply.status or ()
     assert status.status_detail.startswith("Streams group member b encountered")
 

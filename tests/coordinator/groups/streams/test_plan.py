@@ -14,7 +14,7 @@ from kshim.coordinator.groups.streams.topology import Subtopology, Topology
 from kshim.coordinator.groups.streams.updates import GroupEpoch, GroupTopology
 from kshim_protocol.internal.streams_group import LastAssignmentConfig, StreamsGroupMetadataValue
 from kshim_protocol.messages import streams_group_heartbeat as wire
-from tests.coordinator.groups.streams.world import SESSION_MS, World, stateful, stateless
+from tests.coordinator.groups.streams.world import DELAY_MS, INTERVAL_MS, SESSION_MS, World, stateful, stateless
 
 HASH = 77
 DEFAULTS = StreamsSettings()
@@ -286,6 +286,18 @@ def test_who_joins_an_empty_group_gets_tasks_at_once_whatever_the_interval() -> 
     assert world.streams_group.target_ms == 0
     assert world.join("b") == "4 0:0123"
     assert world.streams_group.target_ms == world.wall_ms
+
+
+def test_the_target_at_the_end_of_the_delay_has_the_time_of_the_calendar() -> None:
+    world = World()
+    world.join("a")
+    world.beat("a")
+    world.pass_ms(DELAY_MS)
+    assert world.streams_group.target_ms == world.wall_ms
+    world.pass_ms(INTERVAL_MS - 1)
+    assert world.join("b") == "2 nothing !5"
+    world.pass_ms(1)
+    assert "!5" not in world.join("c")
 
 
 def same_hash() -> World:
