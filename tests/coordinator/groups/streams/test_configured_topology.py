@@ -9,6 +9,8 @@ from kshim.coordinator.groups.streams.topology import CopartitionGroup, Subtopol
 from kshim_protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.groups.streams.topologies import CHANGELOG, REPARTITION, word_count
 
+TWICE = ("cleanup.policy", "compact"), ("cleanup.policy", "compact")
+
 
 def join(*sources: str, repartition: tuple[TopicInfo, ...] = ()) -> Topology:
     """One subtopology that joins all of its sources; another one writes to the repartition topics."""
@@ -69,8 +71,30 @@ def test_an_internal_topic_with_another_number_of_partitions_is_a_fault(counts: 
     assert configured.subtopologies is None
 
 
+def test_problems_have_the_codes_that_kafka_sends() -> None:
+    configured = configure(word_count(), {})
+    assert (configured.status, configured.detail) == (1, "Source topics lines are missing.")
+    assert configure(word_count(), {"lines": 3, CHANGELOG: 2}).status == 2
+    assert configure(word_count(), {"lines": 3}).status == 3
+
+
+def test_missing_internal_topics_are_named_three_at_most() -> None:
+    names = ("w", "x", "y", "z")
+
+    def detail(count: int) -> str:
+        changelogs = tuple(map(TopicInfo, names[:count]))
+        return configure(Topology(0, (Subtopology("0", ("in",), state_changelog_topics=changelogs),)), {"in": 1}).detail
+
+    assert detail(3) == "Internal topics are missing: w, x, y"
+    assert detail(4) == "Internal topics are missing: w, x, y and 1 additional topics"
+
+
 def test_missing_source_topics_are_named_three_at_most() -> None:
     assert configure(join("b", "a"), {"s": 1}).detail == "Source topics a, b are missing."
+    configured = configure(join("c", "b", "a"), {"s": 1})
+    assert configured.detail == "Source topics a, b, c are missing."
+    configured = configure(join("d", "c", "b", "a"), {"s": 1})
+    assert configured.detail == "Source topics a, b, c and 1 additional topics are missing."
     configured = configure(join("e", "d", "c", "b", "a"), {})
     assert configured.status is TopologyStatus.MISSING_SOURCE_TOPICS
     assert configured.detail == "Source topics a, b, c and 3 additional topics are missing."
@@ -146,7 +170,10 @@ def test_what_no_topics_could_make_right_is_refused(subtopologies: tuple[Subtopo
         (Subtopology("0", ("in",), copartition_groups=(CopartitionGroup((1,)),)),),
         (Subtopology("0", ("in",), copartition_groups=(CopartitionGroup((-1,)),)),),
         (Subtopology("0", ("in",), state_changelog_topics=(TopicInfo("c"), TopicInfo("c"))),),
+        (Subtopology("0", ("in",), state_changelog_topics=(TopicInfo("c", topic_configs=TWICE),)),),
+        (Subtopology("0", ("in",), repartition_source_topics=(TopicInfo("r", 1, topic_configs=TWICE),)),),
         (Subtopology("0", ("in",), repartition_source_topics=(TopicInfo("r", -1),)),),
+        (Subtopology("0", ("in",), copartition_groups=(CopartitionGroup((), (), (0,)),)),),
     ],
 )
 def test_what_contradicts_itself_is_refused(subtopologies: tuple[Subtopology, ...]) -> None:

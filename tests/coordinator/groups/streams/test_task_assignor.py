@@ -74,6 +74,56 @@ def test_a_standby_task_counts_more_than_state_on_disk() -> None:
     assert assign_sticky(members, {"0": SubtopologyTasks(1, is_stateful=True)})["b"].active_tasks == tasks(("0", 0))
 
 
+def test_who_does_not_say_how_much_of_a_standby_task_it_has_counts_as_having_nothing() -> None:
+    one_task = {"0": SubtopologyTasks(1, is_stateful=True)}
+
+    def runner(offset: int) -> str:
+        members = {
+            "a": AssignorMember("p", standby_tasks=tasks(("0", 0))),
+            "b": AssignorMember("q", standby_tasks=tasks(("0", 0)), task_offsets={("0", 0): offset}),
+        }
+        target = assign_sticky(members, one_task)
+        return next(member_id for member_id, found in target.items() if found.active_tasks)
+
+    assert [runner(offset) for offset in (-1, 0, 1)] == ["a", "a", "b"]
+
+
+def runner_of_a_task_that_all_have_a_copy_of(*task_counts: int, processes: str) -> str:
+    """Members run so many tasks already, and may run more; the first has most of the copied task, the last has least."""
+    members: dict[str, AssignorMember] = {}
+    begun = 0
+    for number, (task_count, process_id) in enumerate(zip(task_counts, processes, strict=True)):
+        runs = tasks(*(("1", index) for index in range(begun, begun + task_count)))
+        begun += task_count
+        members["abcd"[number]] = AssignorMember(process_id, runs, tasks(("0", 0)), {("0", 0): 10 - number})
+    new_count = 20
+    subtopologies = {
+        "0": SubtopologyTasks(1, is_stateful=True),
+        "1": SubtopologyTasks(begun + new_count, is_stateful=False),
+    }
+    target = assign_sticky(members, subtopologies)
+    return next(member_id for member_id, found in target.items() if ("0", 0) in found.active_tasks)
+
+
+def test_a_task_goes_to_the_first_with_a_copy_unless_one_has_less_to_do_itself_and_in_its_process() -> None:
+    runner = runner_of_a_task_that_all_have_a_copy_of
+    assert runner(1, 1, processes="pq") == "a"
+    assert runner(2, 1, processes="pq") == "b"
+    assert runner(1, 2, processes="pq") == "a"
+    assert runner(3, 2, 1, processes="pqr") == "c"
+    assert runner(3, 1, 2, processes="pqr") == "b"
+
+
+def test_a_member_with_as_much_to_do_or_more_in_a_process_with_less_to_do_is_not_preferred() -> None:
+    assert runner_of_a_task_that_all_have_a_copy_of(1, 1, 3, processes="pqp") == "a"
+    assert runner_of_a_task_that_all_have_a_copy_of(1, 2, 5, processes="pqp") == "a"
+
+
+def test_a_member_with_less_to_do_in_a_process_with_as_much_to_do_or_more_is_not_preferred() -> None:
+    assert runner_of_a_task_that_all_have_a_copy_of(2, 0, processes="pp") == "a"
+    assert runner_of_a_task_that_all_have_a_copy_of(2, 1, 5, processes="pqq") == "a"
+
+
 def test_members_of_one_process_share_no_standby_tasks() -> None:
     members = {"a": AssignorMember("p"), "b": AssignorMember("p")}
     target = assign_sticky(members, {"0": STATEFUL}, standby_replicas=2)
