@@ -65,3 +65,14 @@ def test_of_equals_the_heap_of_java_gives_the_first_and_then_the_last() -> None:
     assert [heap.pop() for _ in range(5)] == ["a", "e", "d", "c", "b"]
     with pytest.raises(IndexError):
         heap.pop()
+
+
+def test_a_table_of_timelines_grows_when_another_text_would_fill_more_than_three_quarters_of_it_put_again_or_new() -> (
+    None
+):
+    texts = [f"m{number}" for number in range(8)]
+    orders = {most: "".join(text[1] for text in timeline_order(texts, most=most)) for most in range(21)}
+    assert {orders[most] for most in (0, 1)} == {"75420631"}  # two slots
+    assert {orders[most] for most in (2, 3, 4)} == {"52074613"}  # four
+    assert {orders[most] for most in (5, 6, 7, 8, 9)} == {"50274163"}  # eight
+    assert {orders[most] for most in range(10, 21)} == {"05274163"}  # sixteen

@@ -18,6 +18,7 @@ from kshim_protocol.messages.streams_group_heartbeat import (
     TopicInfo,
     Topology,
 )
+from kshim_protocol.records.record import iter_records
 from tests.coordinator.harness import Call, Sim
 
 SESSION_MS = 45_000
@@ -148,3 +149,13 @@ def told(call: Call[StreamsGroupHeartbeatResponse]) -> str:
             words.append("nothing")
     words += [f"!{status.status_code}" for status in reply.status or ()]
     return " ".join(words)
+
+
+def pairs(world: World) -> list[tuple[bytes, bytes | None]]:
+    """Key and value of every record ever written about groups, in order."""
+    return [
+        (record.key or b"", record.value)
+        for batches in world.logs.values()
+        for batch in batches
+        for record in iter_records(batch)
+    ]
