@@ -30,10 +30,8 @@ NOT_SUPPORTED = {
     **dict.fromkeys(
         (
             "addRaftVoter",
-            "alterReplicaLogDirs",
             "createDelegationToken",
             "describeDelegationToken",
-            "describeMetadataQuorum",
             "expireDelegationToken",
             "removeRaftVoter",
             "renewDelegationToken",
@@ -42,7 +40,6 @@ NOT_SUPPORTED = {
         ),
         "UnsupportedVersionException",
     ),
-    "alterClientQuotas": "PolicyViolationException",
 }
 """What kshim does not do, and how a caller hears of it."""
 UNEQUAL = {"describeConfigs of a broker"}

@@ -88,6 +88,7 @@ def test_java_reads_what_we_build_and_writes_the_same(cls: type[Struct], version
 WITH_A_TEXT = {
     "FindCoordinator",
     "DescribeConfigs",
+    "DescribeQuorum",
     "AlterClientQuotas",
     "ReadShareGroupState",
     "WriteShareGroupState",

@@ -138,7 +138,11 @@ def kafka_type(field: dict[str, Any], schema: dict[str, Any], version: int) -> A
     return ("array", element) if type_.startswith("[]") else element
 
 
-KAFKAS_NAMES = {"EntryDataResult": "EntryData"}
+KAFKAS_NAMES = {
+    "EntryDataResult": "EntryData",
+    "PartitionDataResponse": "PartitionData",
+    "TopicDataResponse": "TopicData",
+}
 """Where Kafka has one name for rows of a request and others of its response."""
 
 

@@ -31,8 +31,19 @@ class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     dirs: tuple[AlterReplicaLogDir, ...] = array(AlterReplicaLogDir, "0+")
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> AlterReplicaLogDirsResponse:
-        rows = [(topic.name, index) for one in self.dirs for topic in one.topics for index in topic.partitions]
-        return AlterReplicaLogDirsResponse.of(dict.fromkeys(rows, error))
+        return AlterReplicaLogDirsResponse(
+            results=tuple(
+                AlterReplicaLogDirTopicResult(
+                    topic_name=topic.name,
+                    partitions=tuple(
+                        AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error)
+                        for index in topic.partitions
+                    ),
+                )
+                for one in self.dirs
+                for topic in one.topics
+            )
+        )
 
 
 @struct
