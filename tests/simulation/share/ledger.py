@@ -30,6 +30,10 @@ class Told(NamedTuple):
     since_ms: int
 
 
+_UNKNOWN = 2**63
+"""Where the batch of a record ends whose producer was not answered."""
+
+
 class _Record:
     """`low` and `high`: between these is how often it was delivered, as the broker has to know.
 
@@ -66,7 +70,7 @@ class _Record:
         self.is_done = False
         self.is_gone = False
         self.unsure_count = 0
-        self.batch_last = 0
+        self.batch_last = _UNKNOWN
 
     @property
     def is_open(self) -> bool:
@@ -132,6 +136,10 @@ class Ledger:
             if record.is_said and record.may_return:
                 record.is_said = False
                 self._ends(record, RELEASE)
+            if told.at_ms >= told.since_ms + self._lock_ms:
+                # The answer waited for a write for so long that the lock is over: others may have had the record since.
+                record.high = max(record.high, told.delivery_count)
+                continue
             require(not record.is_done, "delivered-after-its-end", where)
             # As in Kafka a batch of which only a part was deleted may come as a whole.
             is_gone = record.is_gone and record.batch_last < self._log_start
@@ -234,7 +242,11 @@ class Ledger:
                     record.held_until_ms = (statement.at_ms + self._lock_ms,) * 2
                 continue
             record.is_said = False
-            if is_taken:
+            if is_taken and statement.at_ms >= record.held_until_ms[0]:
+                # It was perhaps done with since its lock had ended, which need not have been written.
+                record.holder = NOBODY
+                record.unsure_count = record.high
+            elif is_taken:
                 self._ends(record, type_)
             elif is_written:
                 record.unsure_count = record.high
