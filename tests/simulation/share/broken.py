@@ -206,7 +206,7 @@ DEFECTS: dict[str, Defect] = {
     "released records are passed over": _replaced(
         Window, "next_offset", property(lambda self: self.end_offset + (1 if self.batches else 0))
     ),
-    "nobody is told of released records": _replaced(FetchPurgatory, "release", lambda *_: None),
+    "nobody is told of locks that have ended": _replaced(FetchPurgatory, "release", lambda *_: None),
     # Counts
     "records are delivered without end": _replaced(
         SharePartition, "_state_after", staticmethod(lambda _run, state, _limits: state)

@@ -12,7 +12,7 @@ from tests.simulation.share.world import Run, run
 STEPS = 300
 SEEDS = 12
 MANY_SEEDS = 2_000
-MOST_SEEDS = 100
+MOST_SEEDS = 300
 
 
 def lives(seeds: int, folder: Path) -> Run | None:
