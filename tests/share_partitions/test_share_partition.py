@@ -382,3 +382,35 @@ def test_what_was_left_out_of_the_states_that_were_read_is_passed_over_when_it_i
     partition.log_begins(17)
     assert partition.next_offset == 17
     assert acquired(partition, batches=[(17, 40)]) == "17-33x1 35-40x1"
+
+
+def test_a_type_for_each_of_many_records_before_the_start_and_in_many_batches_is_looked_at_once() -> None:
+    partition = SharePartition(200_000)
+    ones = [(offset, offset) for offset in range(200_000, 202_000)]
+    acquired(partition, batches=ones, limits=Limits(max_records=2_000, batch_size=1))
+    types = [ACCEPT, RELEASE] * 101_000
+    write = said(partition, 0, 201_999, *types)
+    assert write is not None
+    assert len(write.batches) == 2_000
+    assert partition.start_offset == 200_001
+
+
+def test_records_that_are_accepted_one_by_one_leave_nothing_to_look_at_again() -> None:
+    partition = SharePartition(0)
+    acquired(partition, batches=[(0, 999)], limits=Limits(max_records=1_000, batch_size=1_000))
+    for offset in range(900):
+        said(partition, offset, offset, ACCEPT)
+    assert partition.start_offset == 900
+    assert len(list(partition.runs)) == 2
+
+
+def test_many_records_that_were_delivered_too_often_end_together() -> None:
+    limits = Limits(max_records=50_000, batch_size=50_000, delivery_count_limit=1)
+    partition = SharePartition(0)
+    acquired(partition, batches=[(0, 49_999)], limits=limits)
+    said(partition, 0, 0, ACCEPT, limits=limits)
+    write = partition.release_expired(limits, 30_000)
+    assert write is not None
+    assert write.batches == (StateBatch(1, 49_999, 4, 1),)
+    write.settle(ErrorCode.NONE, 30_000)
+    assert partition.start_offset == 50_000

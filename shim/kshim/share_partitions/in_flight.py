@@ -145,6 +145,12 @@ class InFlightBatch:
             return []
         return self.runs[self._cut_before(first) : self._cut_before(last + 1)]
 
+    def merge_until(self, last: int) -> None:
+        """Records up to `last`, which are all done with, are one run from now on: what is looked at again and again is short."""
+        end = self._cut_before(last + 1)
+        self.runs[0].last = last
+        del self.runs[1:end]
+
     def at(self, offset: int) -> Run | None:
         """The run with a record."""
         return next(self.overlapping(offset, offset), None)

@@ -5,7 +5,10 @@ Source: Kafka's SharePartition; sentences and limits are those of a live 4.4.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice, takewhile
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kshim.share_partitions.acquisition import Acquired, Limits, acquire
@@ -130,8 +133,9 @@ class SharePartition:
         try:
             for said in batches:
                 if said.last_offset >= self.start_offset:
+                    ranges = _ranges(said, self.start_offset)
                     for batch in self._spoken_of(said.first_offset, said.last_offset):
-                        self._take(member_id, said, batch, limits, now_ms, changed)
+                        self._take(member_id, said, ranges, batch, limits, now_ms, changed)
         except KafkaError:
             for run in self._changing(changed):
                 run.take_back()
@@ -159,12 +163,13 @@ class SharePartition:
         self,
         member_id: str,
         said: Acknowledged,
+        ranges: Sequence[_Range],
         batch: InFlightBatch,
         limits: Limits,
         now_ms: int,
         changed: list[StateBatch],
     ) -> None:
-        """What a member says, of one batch. Raises KafkaError."""
+        """What a member says, of one batch. `ranges` are of `said`, as there may be many. Raises KafkaError."""
         if batch.last < self.start_offset:
             return
         is_whole = not batch.is_by_record
@@ -176,8 +181,9 @@ class SharePartition:
                 or batch.straddles(self.start_offset)
             )
             is_whole = not batch.is_by_record
-        for first, last, type_ in _ranges(said):
-            for run in batch.between(max(first, self.start_offset), last):
+        place = max(0, bisect_right(ranges, batch.first, key=attrgetter("first")) - 1)
+        for first, last, type_ in takewhile(lambda one: one.first <= batch.last, islice(ranges, place, None)):
+            for run in batch.between(first, last):
                 if not is_whole:
                     self._require_owner(member_id, run, is_whole=False)
                 if type_ != RENEW:
@@ -251,8 +257,11 @@ class SharePartition:
                 if released:
                     self._on_available()
                 first = first + 1 if is_one else last + 1
-                if is_one and not self._is_wanted(batch, first - 1):
-                    written += self._expire(batch, first, last, limits, now_ms)
+                if is_one and not self._is_taken(batch, first - 1):
+                    rest = self._expire(batch, first, last, limits, now_ms)
+                    written += rest
+                    if {one.delivery_state for one in rest} - {one.delivery_state for one in released}:
+                        self._on_available()
                     break
         return self._kept(written)
 
@@ -266,10 +275,10 @@ class SharePartition:
         return found
 
     @staticmethod
-    def _is_wanted(batch: InFlightBatch, offset: int) -> bool:
-        """Whether those who wait may want more than what was released just now: nobody does if it is still there."""
+    def _is_taken(batch: InFlightBatch, offset: int) -> bool:
+        """Whether somebody who waited has what was released just now; else nobody wants the rest either."""
         run = batch.at(offset)
-        return run is None or run.state is not RecordState.AVAILABLE
+        return run is not None and run.state is RecordState.ACQUIRED
 
     def next_deadline(self) -> int | None:
         """When the first lock ends, in monotonic ms."""
@@ -334,16 +343,25 @@ def _refused(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD_STATE, message)
 
 
-def _ranges(batch: Acknowledged) -> list[tuple[int, int, int]]:
-    """Records of one type next to each other: first, last, type."""
+class _Range(NamedTuple):
+    """Records next to each other of which the same is said."""
+
+    first: int
+    last: int
+    type: int
+
+
+def _ranges(batch: Acknowledged, start_offset: int) -> list[_Range]:
+    """What is said of the records from the start on."""
+    begin = max(batch.first_offset, start_offset)
     if len(batch.types) == 1:
-        return [(batch.first_offset, batch.last_offset, batch.types[0])]
-    found: list[tuple[int, int, int]] = []
-    for offset, type_ in enumerate(batch.types, batch.first_offset):
-        if found and found[-1][2] == type_:
-            found[-1] = (found[-1][0], offset, type_)
-        else:
-            found.append((offset, offset, type_))
+        return [_Range(begin, batch.last_offset, batch.types[0])]
+    found: list[_Range] = []
+    first = begin
+    for type_, alike in groupby(islice(batch.types, begin - batch.first_offset, None)):
+        last = first + sum(1 for _ in alike) - 1
+        found.append(_Range(first, last, type_))
+        first = last + 1
     return found
 
 

@@ -157,6 +157,7 @@ class Window:
             del self.batches[: place + 1]
         else:
             self.start_offset = max(last + 1, self.start_offset)
+            self.batches[place].merge_until(last)
             del self.batches[:place]
         return True
 

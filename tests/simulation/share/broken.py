@@ -151,8 +151,8 @@ def _renewal_accepts(original: Any, self: SharePartition, member_id: str, batche
     return original(self, member_id, said, *given)
 
 
-def _first_type_for_all(original: Any, batch: Any) -> Any:
-    return original(batch._replace(types=batch.types[:1]))
+def _first_type_for_all(original: Any, batch: Any, start_offset: int) -> Any:
+    return original(batch._replace(types=batch.types[:1]), start_offset)
 
 
 def _halves_are_of_another(original: Any, self: Run, last: int) -> Run:
