@@ -414,3 +414,14 @@ def test_many_records_that_were_delivered_too_often_end_together() -> None:
     assert write.batches == (StateBatch(1, 49_999, 4, 1),)
     write.settle(ErrorCode.NONE, 30_000)
     assert partition.start_offset == 50_000
+
+
+def test_deleted_records_that_come_with_a_batch_are_not_asked_for_again() -> None:
+    partition = SharePartition(0)
+    acquired(partition, batches=[(0, 1)])
+    partition.log_begins(24)
+    exact = Limits(max_records=20, batch_size=1, is_exact=True)
+    assert acquired(partition, batches=[(3, 42)], limits=exact) == "3-22x1"
+    assert partition.next_offset == 23
+    partition.log_begins(24)
+    assert partition.next_offset == 24

@@ -128,10 +128,11 @@ class Window:
         """
         if self._gap is not None and self._gap.start < offset:
             self._gap = self._gap._replace(start=offset)
+        if self.batches:  # also what was acquired before the start, as a part of a batch
+            self.archive(self.batches[0].first, offset - 1, RecordState.AVAILABLE)
         if offset <= self.start_offset:
             return
         if self.batches:
-            self.archive(self.start_offset, offset - 1, RecordState.AVAILABLE)
             self.end_offset = max(self.end_offset, offset)
         else:
             self.end_offset = offset
