@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
+from integration.differential.run import Found
 from integration.differential.sequence import Difference, Inconclusive
 from integration.differential.steps import Step, dump_steps, load_steps
 from integration.share_groups.generate import Generator
@@ -29,14 +29,6 @@ _TRIES = 3
 _SLOW = 4.0
 _names = itertools.count()
 _run = int(time.time()) % 1_000_000
-
-
-class Found(NamedTuple):
-    """A sequence that shows a difference."""
-
-    name: str
-    steps: list[Step]
-    text: str
 
 
 class Totals:
