@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.incidents.play import Plan
+from integration.spark.page import page
 from integration.spark.score import LEAST, ON_KAFKA, ON_KSHIM, score_on_kafka, score_on_kshim
 from integration.spark.scoring import Run
 from integration.support.fixtures import available
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 SCORED = 1_000
 
 
-def _require(run: Run) -> None:
-    """What was promised of each level, in figures of at least so many incidents."""
+def _require(run: Run, folder: Path) -> None:
+    """What was promised of each level, in figures of at least so many incidents. All of them are in `scores.md` of the folder."""
+    (folder / "scores.md").write_text(page([run], command="pytest -m long integration/spark/test_score.py"))
     assert run.played.failed_count == 0
     for level, of in run.scores.items():
         assert of.truths >= SCORED, "too much was spoiled by accidents to be a score"
@@ -56,7 +58,7 @@ def test_a_handful_of_incidents_on_kshim_is_diagnosed_for_the_most_part(spark: S
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("_jars")
 def test_a_thousand_incidents_are_diagnosed_from_events(spark: SparkSession, tmp_path: Path) -> None:
-    _require(score_on_kshim(spark, tmp_path, ON_KSHIM))
+    _require(score_on_kshim(spark, tmp_path, ON_KSHIM), tmp_path)
 
 
 @pytest.mark.long
@@ -65,4 +67,4 @@ def test_a_thousand_incidents_are_diagnosed_from_events(spark: SparkSession, tmp
 @pytest.mark.usefixtures("_jars")
 def test_a_thousand_incidents_are_diagnosed_from_a_real_kafkas_log(spark: SparkSession, tmp_path: Path) -> None:
     run = available(lambda: score_on_kafka(spark, tmp_path, ON_KAFKA))
-    _require(run)
+    _require(run, tmp_path)
