@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
@@ -40,6 +41,13 @@ class Alternative(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
+class Timeouts(NamedTuple):
+    """What all members that an incident is about have set; None where that is unknown, or differs."""
+
+    session_ms: int | None = None
+    rebalance_ms: int | None = None
+
+
 class Incident(NamedTuple):
     """One cause with all that it did. `clients` are those responsible, or affected if `subject` is a host or the broker."""
 
@@ -57,6 +65,7 @@ class Incident(NamedTuple):
     effects: tuple[Effect, ...]
     quiet_ms: int
     """What begins so soon after it, with the same cause and culprit, belongs to it."""
+    timeouts: Timeouts
 
     @property
     def culprit(self) -> str:
@@ -271,6 +280,7 @@ def _joined(part: Sequence[Incident]) -> Incident:
         evidence=tuple(dict.fromkeys(one for each in part for one in each.evidence)),
         disturbances=tuple(sorted((one for each in part for one in each.disturbances), key=lambda one: one.from_ms)),
         effects=tuple(one for each in part for one in each.effects),
+        timeouts=first.timeouts if len({each.timeouts for each in part}) == 1 else Timeouts(),
     )
 
 
@@ -460,4 +470,14 @@ def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group], known: Known
         disturbances=explained,
         effects=tuple(effects(explained, groups)),
         quiet_ms=max(_quiet_ms(one.best, known) for one in part),
+        timeouts=_timeouts(explained, known),
     )
+
+
+def _timeouts(explained: Sequence[Disturbance], known: Known) -> Timeouts:
+    profiles = [known.profiles.get(each.member.member_id) for each in explained if each.member is not None]
+    session, rebalance = (
+        {None if each is None else value(each) for each in profiles}
+        for value in (attrgetter("session_ms"), attrgetter("rebalance_ms"))
+    )
+    return Timeouts(session.pop() if len(session) == 1 else None, rebalance.pop() if len(rebalance) == 1 else None)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
+from kshim.explain.facts import DEFAULT_SESSION_MS
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
 
@@ -42,17 +43,17 @@ _SENTENCES = {
 }
 
 _ADVICE = {
-    Cause.DEPLOY: "Set group.instance.id, so that a process that is back within session.timeout.ms causes no rebalance.",
-    Cause.RESTART: "Set group.instance.id, so that a process that is back within session.timeout.ms causes no rebalance.",
+    Cause.DEPLOY: "Set group.instance.id, so that a process that is back within {session} causes no rebalance.",
+    Cause.RESTART: "Set group.instance.id, so that a process that is back within {session} causes no rebalance.",
     Cause.STATIC_STOPPED: "Remove a static member that is not to return with kafka-consumer-groups --delete-members, or "
-    "lower session.timeout.ms.",
+    "lower {session}.",
     Cause.CRASH_LOOP: "Read the client's log for the crash, and delay restarts meanwhile.",
     Cause.FLAPPING: "Find what stops the process: health checks, an autoscaler, a job that runs on schedule.",
-    Cause.SLOW_POLL: "Lower max.poll.records, so that a batch takes less time; a longer max.poll.interval.ms keeps the member, "
+    Cause.SLOW_POLL: "Lower max.poll.records, so that a batch takes less time; a longer {poll} keeps the member, "
     "but the others wait longer for it.",
     Cause.SLOW_LEADER: "Look at the leader's CPU, heap and partition.assignment.strategy.",
-    Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower session.timeout.ms notices it sooner.",
-    Cause.PAUSED: "Look for garbage collection and CPU throttling; session.timeout.ms has to exceed the pause.",
+    Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower {session} notices it sooner.",
+    Cause.PAUSED: "Look for garbage collection and CPU throttling; {session} has to exceed the pause.",
     Cause.HOST_STALLED: "Look at the host, not at the clients.",
     Cause.NETWORK_CUT: "Look at the network between the host and the broker, not at the clients.",
     Cause.ONE_BY_ONE_START: "Raise group.initial.rebalance.delay.ms of the broker, so that they join in one rebalance.",
@@ -98,8 +99,21 @@ def _who(names: Sequence[str]) -> str:
 
 
 def advice(incident: Incident) -> str | None:
-    """What to change; None: nothing."""
-    return _ADVICE.get(incident.cause)
+    """What to change, with the present value of a timeout where it is known; None: nothing."""
+    text = _ADVICE.get(incident.cause)
+    if text is None:
+        return None
+    session_ms, rebalance_ms = incident.timeouts
+    session = "session.timeout.ms"
+    if any(each.has_epochs for each in incident.effects):
+        session = "consumer.session.timeout.ms of the group"
+        if session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
+            session_ms = None
+    return text.format(session=f"{session}{_now(session_ms)}", poll=f"max.poll.interval.ms{_now(rebalance_ms)}")
+
+
+def _now(value_ms: int | None) -> str:
+    return "" if value_ms is None else f" (now {value_ms / 1_000:g} s)"
 
 
 def would_tell(incident: Incident) -> str | None:
