@@ -166,9 +166,12 @@ class Member:
         request = StreamsGroupHeartbeatRequest(
             group_id=self.play.group_id,
             member_id=self.member_id,
-            member_epoch=self.epoch if epoch is None else epoch,
             endpoint_information_epoch=self.endpoint_epoch,
-            **{"instance_id": self.instance_id, **fields},
+            **{
+                "member_epoch": self.epoch if epoch is None else epoch,
+                "instance_id": self.instance_id,
+                **fields,
+            },
         )
         response: StreamsGroupHeartbeatResponse = self.play.ask(request, self.version)
         if response.error_code == ErrorCode.NONE and response.member_epoch >= 0:

@@ -563,7 +563,8 @@ def standbys(play: Play) -> None:
     play.describe()
 
 
-def _commit(play: Play, member: str, epoch: int, *places: tuple[str, int], version: int = 9) -> None:
+def commit(play: Play, member: str, epoch: int, *places: tuple[str, int], version: int = 9) -> None:
+    """A commit of partitions, each a topic's word and an index, by a member in an epoch."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for word, index in places:
         topics.setdefault(play.name(word), []).append(
@@ -580,7 +581,8 @@ def _commit(play: Play, member: str, epoch: int, *places: tuple[str, int], versi
     )
 
 
-def _fetch(play: Play, member: str | None, epoch: int) -> None:
+def fetch(play: Play, member: str | None, epoch: int) -> None:
+    """The offsets of a topic `t`, which need not be there, for a member in an epoch."""
     topics = (OffsetFetchRequestTopics(name=play.name("t"), partition_indexes=(0, 1)),)
     group = OffsetFetchRequestGroup(group_id=play.group_id, member_id=member, member_epoch=epoch, topics=topics)
     play.ask(OffsetFetchRequest(groups=(group,), require_stable=False), 9)
@@ -602,14 +604,14 @@ def offsets(play: Play) -> None:
     b.report()
     a.report()
     for epoch in range(-2, a.epoch + 2):
-        _commit(play, "a", epoch, ("t", 0), ("t", 1))
+        commit(play, "a", epoch, ("t", 0), ("t", 1))
         for place in (("t", 0), ("t", 1), ("other", 0)):
-            _commit(play, "a", epoch, place)
-    _commit(play, "a", a.epoch, ("t", 0), version=8)
-    _commit(play, "nobody", 2, ("t", 0))
-    _commit(play, "", -1, ("t", 0))
+            commit(play, "a", epoch, place)
+    commit(play, "a", a.epoch, ("t", 0), version=8)
+    commit(play, "nobody", 2, ("t", 0))
+    commit(play, "", -1, ("t", 0))
     for member, epoch in (("a", a.epoch), ("a", a.epoch - 1), ("a", -1), ("nobody", 2), (None, -1), (None, 2)):
-        _fetch(play, member, epoch)
+        fetch(play, member, epoch)
     for word in ("t", "other"):
         play.ask(
             OffsetDeleteRequest(
@@ -624,10 +626,10 @@ def offsets(play: Play) -> None:
         )
     a.leave()
     b.leave()
-    _commit(play, "", -1, ("t", 0))
-    _commit(play, "", -1, ("t", 1), version=8)
-    _commit(play, "a", 2, ("t", 0))
-    _fetch(play, None, -1)
+    commit(play, "", -1, ("t", 0))
+    commit(play, "", -1, ("t", 1), version=8)
+    commit(play, "a", 2, ("t", 0))
+    fetch(play, None, -1)
     play.ask(
         OffsetDeleteRequest(
             group_id=play.group_id,
@@ -640,7 +642,7 @@ def offsets(play: Play) -> None:
         0,
     )
     play.ask(DeleteGroupsRequest(groups_names=(play.group_id,)), 2)
-    _fetch(play, None, -1)
+    fetch(play, None, -1)
 
 
 def conversions(play: Play) -> None:
@@ -648,10 +650,10 @@ def conversions(play: Play) -> None:
     play.topic("t", 1)
     play.at_once()
     topology = _stateless(play, "t")
-    _commit(play, "", -1, ("t", 0))
+    commit(play, "", -1, ("t", 0))
     a = play.member("a", topology=topology)
     a.join()
-    _fetch(play, None, -1)
+    fetch(play, None, -1)
     a.report()
     play.ask(
         ConsumerGroupHeartbeatRequest(
@@ -694,7 +696,7 @@ def conversions(play: Play) -> None:
     _admin(play)
     a.join()
     play.describe()
-    _fetch(play, None, -1)
+    fetch(play, None, -1)
     a.leave()
 
 

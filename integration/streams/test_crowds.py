@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from integration.streams.play import Asked, Member, Play, part, task_offset, topic_info
+from integration.streams.play import Asked, Member, Play, part, task_offset, tasks, topic_info
+from integration.streams.scenes import commit, fetch
 from integration.support.broker import Broker
 from integration.support.fixtures import available
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from kshim_protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
-from kshim_protocol.messages.streams_group_heartbeat import Topology
+from kshim_protocol.messages.streams_group_heartbeat import TaskIds, Topology
 from tests.broker.test_streams_groups_like_kafka import seen
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(3_600)]
@@ -97,10 +98,35 @@ def crowd(play: Play, seed: int) -> None:
             restored = {(each.subtopology_id, chance.randrange(6)) for each in chance.choices(parts, k=3)}
             offsets = tuple(task_offset(*task, chance.randint(0, 50)) for task in sorted(restored))
             member.beat(task_offsets=offsets, task_end_offsets=offsets)
+        elif what < 0.45:
+            mistake(play, chance.choice(present), parts[0].subtopology_id, chance)
         else:
             chance.choice(present).report()
         if number % 5 == 0:
             play.describe()
+
+
+def mistake(play: Play, member: Member, subtopology_id: str, chance: random.Random) -> None:
+    """Something that a member says wrongly, or late, or that is none."""
+    match chance.randrange(9):
+        case 0:
+            member.beat(member.epoch + 1)
+        case 1:
+            member.report(member_epoch=max(member.epoch - 1, 1))
+        case 2:
+            member.report(member_epoch=max(member.epoch - 1, 1), active_tasks=())
+        case 3:
+            member.report(active_tasks=tasks(s999=(0,)))
+        case 4:
+            member.report(active_tasks=(TaskIds(subtopology_id=subtopology_id, partitions=(0, 99)),))
+        case 5:
+            member.beat(instance_id="nobody")
+        case 6:
+            play.member("stranger").beat(5)
+        case 7:
+            commit(play, member.member_id, member.epoch + chance.choice((-1, 0, 0, 1)), ("t0", 0))
+        case _:
+            fetch(play, member.member_id, member.epoch + chance.choice((-1, 0, 0, 1)))
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + CROWDS))
