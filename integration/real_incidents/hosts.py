@@ -1,4 +1,7 @@
-"""Hosts: each is an address of its own, from which its processes reach the broker through a relay that can be cut off."""
+"""Hosts: each is an address of its own, from which its processes reach the broker through a relay that can be cut off.
+
+Where all is played on one machine there are several relays of one address: parts of its network.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ _CHUNK_BYTES = 1 << 16
 class Host:
     """One host. The broker sees its connections come from `address`, and has a listener for it that advertises the relay."""
 
-    def __init__(self, number: int, listener_port: int, relay_port: int) -> None:
+    def __init__(self, number: int, listener_port: int, relay_port: int, address: str | None = None) -> None:
+        """`address`: None is one of its own."""
         self.name = f"HOST{number}"
-        self.address = f"127.0.{number}.1"
+        self.address = address or address_of(number)
         self.listener_port = listener_port
         self.relay_port = relay_port
         self._is_open = asyncio.Event()
@@ -94,6 +98,11 @@ class Host:
             await target.drain()
         with contextlib.suppress(OSError):
             target.write_eof()
+
+
+def address_of(number: int) -> str:
+    """That of the host with this number, from 1."""
+    return f"127.0.{number}.1"
 
 
 def free_ports_of(address: str, count: int) -> list[int]:

@@ -53,11 +53,20 @@ class Player:
         protocol: GroupProtocol,
         tell: Callable[[str], object],
     ) -> None:
+        """Hosts that share an address are parts of the network of one machine, where nothing is set that need not be."""
         self.hosts = hosts
+        self._is_one_machine = len({host.address for host in hosts}) == 1
         self._broker = broker
         self._rng = random.Random(seed)
         self._services = [
-            Service(number, *protocol_and_client(protocol, number), hosts, folder, random.Random(self._rng.random()))
+            Service(
+                number,
+                *protocol_and_client(protocol, number),
+                hosts,
+                folder,
+                random.Random(self._rng.random()),
+                is_plain=self._is_one_machine,
+            )
             for number in range(service_count)
         ]
         self._truths = TruthFile(folder / "truth.jsonl")
@@ -130,7 +139,9 @@ class Player:
             await self._write(service, script.play)
 
     async def _play_on_the_fleet(self) -> None:
-        acts = (self._stall_a_host, self._cut_the_network, self._restart_the_broker)
+        acts = [self._cut_the_network, self._restart_the_broker]
+        if not self._is_one_machine:  # which stalls as a whole, with the broker
+            acts.insert(0, self._stall_a_host)
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._is_over.wait(), self._rng.expovariate(1 / _BETWEEN_FLEET_S))
@@ -199,8 +210,9 @@ class Player:
             subject = Subject(SubjectKind.GROUP)
         else:
             clients = tuple(sorted({process.client for _, process in of}))
-            kind = SubjectKind.HOST if len(hosts) == 1 else SubjectKind.CLIENTS
-            subject = Subject(kind, clients, hosts[0].address if len(hosts) == 1 else None)
+            is_host = len(hosts) == 1 and not self._is_one_machine
+            kind = SubjectKind.HOST if is_host else SubjectKind.CLIENTS
+            subject = Subject(kind, clients, hosts[0].address if is_host else None)
         self._add(cause, "", [service.group_id for service in services], subject, start_ms, wall_ms())
 
     # Writing

@@ -38,9 +38,11 @@ PROGRAMS: Mapping[str, Callable[[], list[str]]] = {
 class Process:
     """One life of one process. `client` is the name an operator knows it by."""
 
-    def __init__(self, host: Host, client_id: str, instance_id: str | None) -> None:
+    def __init__(self, host: Host, client_id: str, instance_id: str | None, *, has_own_id: bool = True) -> None:
+        """`has_own_id`: whether it is told its client id; else that is the one its client library has by itself."""
         self.host = host
         self.client_id = client_id
+        self.has_own_id = has_own_id
         self.instance_id = instance_id
         self.place = 0
         """Its number in the service."""
@@ -59,7 +61,9 @@ class Process:
 
     def start(self, command: list[str], given: dict[str, str], log: Path) -> None:
         """Start it, its output going to `log`."""
-        own = {"bootstrap.servers": self.host.bootstrap, "client.id": self.client_id}
+        own = {"bootstrap.servers": self.host.bootstrap}
+        if self.has_own_id:
+            own["client.id"] = self.client_id
         if self.instance_id is not None:
             own["group.instance.id"] = self.instance_id
         with log.open("ab") as file:

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 
 from integration.incidents.truth import SubjectKind, Truth, read_truth
 
+SAMPLED = "sampled.zip"
+"""What `kshim why --follow` has recorded of a play, in its folder."""
+
 _SLACK_MS = 15_000
 """A truth ends when the group is stable again, or when the process is; a finding begins with the last request before it."""
 
@@ -50,12 +53,14 @@ class Match(NamedTuple):
                 return set(subject.clients) == set(self.finding["clients"])
 
 
-SOURCES = ("events", "log", "records")
-"""What the diagnosis may read: everything, which is events on kshim and the log on Kafka; no events; records alone."""
+SOURCES = ("events", "log", "samples", "records")
+"""What the diagnosis may read: everything, which is events on kshim and the log on Kafka; no events; records and, of Kafka, samples; records alone."""
 
 
 def findings(folder: Path, source: str = "events") -> list[Finding]:
     """What `kshim why` says of the data and, where it has no events or may not read them, the log in a folder of the player."""
+    if source == "samples":
+        return _said("--recorded", str(folder / SAMPLED))
     logs = sorted(folder.glob("kafka.log"))  # of a real Kafka
     if source == "log":
         logs += sorted(folder.glob("kshim.log"))
@@ -63,9 +68,13 @@ def findings(folder: Path, source: str = "events") -> list[Finding]:
         for each in (folder / "data").iterdir():
             if source == "events" or not each.name.startswith("__kshim_events-"):
                 (Path(data) / each.name).symlink_to(each.resolve())
-        command = [sys.executable, "-m", "kshim", "why", "--all", "--data-dir", data, "--output", "json"]
-        command += [word for log in logs if source != "records" for word in ("--broker-log", str(log))]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True)
+        read = [word for log in logs if source != "records" for word in ("--broker-log", str(log))]
+        return _said("--data-dir", data, *read)
+
+
+def _said(*source: str) -> list[Finding]:
+    command = [sys.executable, "-m", "kshim", "why", "--all", *source, "--output", "json"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
     found: list[Finding] = json.loads(answer.stdout)["incidents"]
     return found
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
+import kafka
+
 from integration.real_incidents.hosts import Host
 from integration.real_incidents.processes import PROGRAMS, Process
 
@@ -22,6 +24,16 @@ _OF_BROKER = ("uniform", "range")
 CLIENTS = ("confluent-kafka", "franz-go", "java", "kafka-python")
 """In the order in which services have them. kafka-python knows the classic protocol alone."""
 OF_NEW_PROTOCOL = CLIENTS[:-1]
+
+_TIMEOUTS_MS = (
+    (6_000, 20_000),
+    (6_000, 40_000),
+    (10_000, 30_000),
+    (10_000, 60_000),
+    (10_000, 12_000),
+    (45_000, 300_000),
+)
+"""Session and poll interval; the last are Kafka's own."""
 
 SESSION_MS = 10_000
 """Of groups of the new protocol, which is the broker's setting: shorter than Kafka's, so that a play takes minutes."""
@@ -52,9 +64,17 @@ class Service:
     """
 
     def __init__(
-        self, number: int, protocol: GroupProtocol, client: str, hosts: Sequence[Host], folder: Path, rng: random.Random
+        self,
+        number: int,
+        protocol: GroupProtocol,
+        client: str,
+        hosts: Sequence[Host],
+        folder: Path,
+        rng: random.Random,
+        *,
+        is_plain: bool = False,
     ) -> None:
-        """`protocol`: classic or consumer."""
+        """`protocol`: classic or consumer. `is_plain`: many have what their client library has by itself, ids and timeouts."""
         self.name = f"{_NAMES[number % len(_NAMES)]}{number // len(_NAMES) or ''}"
         self.client = client
         self.protocol = protocol
@@ -64,12 +84,9 @@ class Service:
         self.partition_count = rng.choice((4, 6, 8, 12))
         self.has_pattern = client != "kafka-python" and rng.random() < 0.25
         self.is_static = rng.random() < 0.3
-        self.ids = (
-            rng.choice(("shared", "by place")) if self.is_static else rng.choice(("shared", "by place", "by life"))
-        )
-        self.session_ms, self.max_poll_ms = rng.choice(
-            ((6_000, 20_000), (6_000, 40_000), (10_000, 30_000), (10_000, 60_000), (10_000, 12_000), (45_000, 300_000))
-        )
+        ids = ("shared", "by place") if self.is_static else ("shared", "by place", "by life")
+        self.ids = rng.choice((*ids, "default", "default") if is_plain else ids)
+        self.session_ms, self.max_poll_ms = rng.choice(_TIMEOUTS_MS + _TIMEOUTS_MS[-1:] * 3 * is_plain)
         self._assignors = [each for each in _ASSIGNORS if each not in _UNKNOWN_ASSIGNORS.get(client, ())]
         if protocol is GroupProtocol.CONSUMER:
             self.session_ms = SESSION_MS
@@ -96,11 +113,15 @@ class Service:
     def start(self, place: int, *, host: Host | None = None) -> Process:
         """Start a process at a place of the service: the next free number for a new one, that of a former for a successor."""
         life = next(self._lives)
-        client_id = {"shared": self.name, "by place": f"{self.name}-{place}", "by life": f"{self.name}-{life:04x}"}[
-            self.ids
-        ]
+        instance_id = f"{self.name}-{place}" if self.is_static else None
+        client_id = {
+            "shared": self.name,
+            "by place": f"{self.name}-{place}",
+            "by life": f"{self.name}-{life:04x}",
+            "default": self._default_id(instance_id),
+        }[self.ids]
         process = Process(
-            host or self._hosts[place % len(self._hosts)], client_id, f"{self.name}-{place}" if self.is_static else None
+            host or self._hosts[place % len(self._hosts)], client_id, instance_id, has_own_id=self.ids != "default"
         )
         self._launch(process)
         process.place = place
@@ -149,6 +170,15 @@ class Service:
             },
             self._folder / f"{self.name}-{next(self._lives)}.log",
         )
+
+    def _default_id(self, instance_id: str | None) -> str:
+        """The client id that the library has where none is set."""
+        return {
+            "confluent-kafka": "rdkafka",
+            "franz-go": "kgo",
+            "java": f"consumer-{self.group_id}-{instance_id or 1}",
+            "kafka-python": f"kafka-python-{kafka.__version__}",
+        }[self.client]
 
     def _of_protocol(self) -> dict[str, str]:
         if self.protocol is GroupProtocol.CONSUMER:

@@ -31,3 +31,22 @@ def test_no_service_of_the_new_protocol_has_a_client_without_it_or_a_session_of_
     assert service.client != "kafka-python"
     assert service.session_ms == SESSION_MS
     assert service.assignor in ("uniform", "range")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_processes_of_a_plain_service_may_have_the_client_id_of_their_library(number: int, tmp_path: Path) -> None:
+    protocol, client = protocol_and_client(GroupProtocol.CLASSIC, number)
+    drawn = [
+        Service(number, protocol, client, [Host(1, 1, 2)], tmp_path, random.Random(seed), is_plain=True)
+        for seed in range(20)
+    ]
+    assert "default" in {service.ids for service in drawn}
+    assert (45_000, 300_000) in {(service.session_ms, service.max_poll_ms) for service in drawn}
+
+
+def test_a_service_that_is_not_plain_has_ids_of_its_own(tmp_path: Path) -> None:
+    for seed in range(50):
+        service = Service(
+            0, GroupProtocol.CLASSIC, "java", [Host(1, 1, 2)], tmp_path, random.Random(seed), is_plain=False
+        )
+        assert service.ids != "default"

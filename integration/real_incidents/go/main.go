@@ -56,7 +56,7 @@ func options(settings map[string]string) []kgo.Opt {
 	}
 	made := []kgo.Opt{
 		kgo.SeedBrokers(settings["bootstrap.servers"]),
-		kgo.ConsumerGroup(settings["group.id"]), kgo.ClientID(settings["client.id"]),
+		kgo.ConsumerGroup(settings["group.id"]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.RebalanceTimeout(duration(settings["max.poll.interval.ms"])),
 		kgo.AutoCommitInterval(duration(settings["auto.commit.interval.ms"])),
@@ -70,6 +70,9 @@ func options(settings map[string]string) []kgo.Opt {
 			kgo.SessionTimeout(duration(settings["session.timeout.ms"])),
 			kgo.HeartbeatInterval(duration(settings["heartbeat.interval.ms"])),
 			kgo.Balancers(balancers[settings["partition.assignment.strategy"]]))
+	}
+	if id := settings["client.id"]; id != "" {
+		made = append(made, kgo.ClientID(id))
 	}
 	if instance := settings["group.instance.id"]; instance != "" {
 		made = append(made, kgo.InstanceID(instance))
