@@ -6,6 +6,7 @@ asks, which is when a member has come or gone.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -137,11 +138,16 @@ def _last_fetch_ms(
     Where processes share a client id and a host, connections of one of them are opened together, or closed together. `speakers`: those
     that spoke for members with the client id and host.
     """
+    if not fetchers:
+        return None
     others = [each for each in speakers if each.member_id != client.member_id and _is_beside(each, client)]
+    opened_ms = sorted([each.opened_ms for each in others])
+    closed_ms = sorted([each.closed_ms for each in others if each.closed_ms is not None])
     mine: list[int] = []
     anybodys: list[int] = []
     for each in fetchers:
-        is_near, is_near_other = _is_near(each, client), any(_is_near(each, other) for other in others)
+        is_near = _is_near(each, client)
+        is_near_other = _is_near_any(opened_ms, each.opened_ms) or _is_near_any(closed_ms, each.closed_ms)
         if is_near_other and not is_near:
             continue
         found = mine if not others or (not is_near_other and is_near) else anybodys
@@ -159,13 +165,19 @@ def _is_near(one: ConnectedClient, other: ConnectedClient) -> bool:
     return abs(one.closed_ms - other.closed_ms) <= _TOGETHER_MS
 
 
+def _is_near_any(sorted_ms: list[int], at_ms: int | None) -> bool:
+    """The same of one instant and those of many connections."""
+    if at_ms is None:
+        return False
+    index = bisect_left(sorted_ms, at_ms - _TOGETHER_MS)
+    return index < len(sorted_ms) and sorted_ms[index] <= at_ms + _TOGETHER_MS
+
+
 def _is_beside(other: ConnectedClient, client: ConnectedClient) -> bool:
     """Whether a connection was there at the same time as another one: else it may be an earlier one of the same process."""
-    ended = [
-        each.closed_ms is not None and each.closed_ms < one.opened_ms
-        for each, one in ((other, client), (client, other))
-    ]
-    return not any(ended)
+    return (other.closed_ms is None or other.closed_ms >= client.opened_ms) and (
+        client.closed_ms is None or client.closed_ms >= other.opened_ms
+    )
 
 
 def _add(kept: _OfClients, key: tuple[str, str], client: ConnectedClient) -> None:
