@@ -72,7 +72,9 @@ class ClassicTracker:
         timeline = group.rebalance
         if timeline is None:
             return
-        group.rebalance, group.last = None, timeline
+        group.rebalance = None
+        if event.pending_sync_count:  # else no Sync is awaited, and a group that rests keeps nothing of it
+            group.last = timeline
         timeline.pending_sync = event.pending_sync_count
         timeline.close()
         last = None if event.last_to_sync is None else _arrival(event.last_to_sync, event.last_sync_ms, timeline)

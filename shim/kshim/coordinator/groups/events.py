@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum
+from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
 from kshim.coordinator.groups.classic.state import GroupState
@@ -70,19 +71,42 @@ class Cause(Enum):
         return self.value
 
 
-class MemberRef(ValueObject):
+class MemberRef:
     """The member that an event concerns, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
 
-    `rendered` is not part of the event: a writer of events may cache the text of the member here.
+    Compared by what it says. `rendered` is not part of that: a writer of events may cache the text of the member here.
+    No `ValueObject`, as every member of a group has one, and this takes 200 bytes less.
     """
 
-    __slots__ = ("rendered",)
+    __slots__ = ("client_host", "client_id", "client_reason", "group_instance_id", "member_id", "rendered")
 
-    member_id: str
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    client_reason: str | None = None
+    def __init__(
+        self,
+        *,
+        member_id: str,
+        group_instance_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        client_reason: str | None = None,
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.client_reason = client_reason
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemberRef) and _said(self) == _said(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        said = zip(_MEMBER_FIELDS, _said(self), strict=True)
+        return f"MemberRef({', '.join(f'{name}={value!r}' for name, value in said if value)})"
+
+
+_MEMBER_FIELDS: Final = ("member_id", "group_instance_id", "client_id", "client_host", "client_reason")
+_said = attrgetter(*_MEMBER_FIELDS)
 
 
 class Arrivals(NamedTuple):
@@ -151,6 +175,8 @@ class GroupEvent(Event):
 
 class GroupWithEvents(ABC):
     """What a group of any kind has for its events: `**group.event(now)` are the fields that all of them have."""
+
+    __slots__ = ()
 
     group_id: str
     partition: int

@@ -8,6 +8,7 @@ refused (Kafka never answers it either, and the group stays in PreparingRebalanc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.group import Group, vote
@@ -255,7 +256,7 @@ class _Join:
             )
         )
         if group.state is GroupState.EMPTY:
-            group.protocol_type = self.request.protocol_type
+            group.protocol_type = intern(self.request.protocol_type)
         if group.initial_delay is not None:
             group.initial_delay.has_new_member = True
         group.add_member(member)

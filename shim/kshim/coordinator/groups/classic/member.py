@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import NamedTuple
 
 from kshim.coordinator.deadlines import Key
@@ -32,6 +33,20 @@ class Member:
     parked does not keep it alive for ever. `client_host` is `/127.0.0.1`, with the slash.
     """
 
+    __slots__ = (
+        "_ref",
+        "assignment",
+        "client_host",
+        "client_id",
+        "group_instance_id",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_key",
+        "session_timeout_ms",
+    )
+
     def __init__(
         self,
         member_id: str,
@@ -48,11 +63,11 @@ class Member:
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
-        self.client_id = client_id
+        self.client_id = intern(client_id)  # of most members of all groups the same
         self.client_host = client_host
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.protocols = dict(protocols)
+        self.protocols = {intern(name): metadata for name, metadata in protocols.items()}
         self.assignment = assignment
         self.is_new = is_new
         self.session_key: Key = ("session", group_id, member_id)

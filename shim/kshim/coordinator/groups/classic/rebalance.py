@@ -132,8 +132,9 @@ def _open_sync_phase(shard: Shard, group: Group, trigger: Trigger, now: Now, ste
     group.move_to(GroupState.COMPLETING_REBALANCE, trigger=trigger, now=now, step=step)
     group.join_completed_ms = now.mono_ms
     step.events.append(_join_completed(group, now))
+    parked_joins, group.parked_joins = group.parked_joins, {}
     for member in group.members.values():
-        parked = group.parked_joins.pop(member.member_id, None)
+        parked = parked_joins.get(member.member_id)
         if parked is not None:
             step.reply(parked.ticket, join_response(group, member, parked.api_version))
         restart_session(shard, member, now)

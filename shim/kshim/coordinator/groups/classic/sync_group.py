@@ -98,9 +98,10 @@ def _store_assignments(
 
     def written(_base_offset: int, step: Step) -> None:
         group.apply_metadata(value)
-        last, last_ms = leader, group.parked_syncs[leader.member_id].since_ms
+        parked_syncs, group.parked_syncs = group.parked_syncs, {}
+        last, last_ms = leader, parked_syncs[leader.member_id].since_ms
         for member in group.members.values():
-            parked = group.parked_syncs.pop(member.member_id, None)
+            parked = parked_syncs.get(member.member_id)
             if parked is not None:
                 if parked.since_ms > last_ms:
                     last, last_ms = member, parked.since_ms
