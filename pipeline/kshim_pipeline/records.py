@@ -50,7 +50,33 @@ OWNED_PARTITIONS: Final = StructType([
     StructField("partitions", ArrayType(IntegerType())),
     StructField("epochs",     ArrayType(IntegerType())),          # since which epoch each is owned; empty: before 4.3
 ])
-"""Partitions of a topic that a member of a new-protocol group owns, or is to own."""
+"""Partitions of a topic that a member of a new-protocol group, or of a share group, owns or is to own."""
+
+SHARE_PARTITIONS: Final = StructType([
+    StructField("state",      StringType()),                      # initializing, initialized, or deleting
+    StructField("topic_id",   StringType()),                      # 32 hex digits
+    StructField("topic",      StringType()),
+    StructField("partitions", ArrayType(IntegerType())),          # empty while the topic is being deleted
+])
+"""Partitions of a topic of which the share coordinator keeps state for a group."""
+
+TASKS: Final = StructType([
+    StructField("role",           StringType()),                  # active, standby, or warmup
+    StructField("subtopology_id", StringType()),
+    StructField("partitions",     ArrayType(IntegerType())),
+    StructField("epochs",         ArrayType(IntegerType())),      # since which epoch it has each active one; else empty
+])
+"""Tasks of one subtopology that a member of a streams group has, or is to have."""
+
+SUBTOPOLOGY: Final = StructType([
+    StructField("subtopology_id",            StringType()),
+    StructField("source_topics",             ArrayType(StringType())),
+    StructField("source_topic_regex",        ArrayType(StringType())),
+    StructField("repartition_source_topics", ArrayType(StringType())),
+    StructField("repartition_sink_topics",   ArrayType(StringType())),
+    StructField("state_changelog_topics",    ArrayType(StringType())),
+])
+"""A part of a streams application, with the names of its topics."""
 
 WISH: Final = StructType([
     StructField("group_instance_id",    StringType()),            # null: a dynamic member
@@ -62,8 +88,10 @@ WISH: Final = StructType([
     StructField("rebalance_timeout_ms", IntegerType()),
     StructField("server_assignor",      StringType()),            # null: it leaves that to others
     StructField("session_timeout_ms",   IntegerType()),           # null: it does not speak the classic protocol
+    StructField("process_id",           StringType()),            # of streams groups only
+    StructField("endpoint",             StringType()),            # the same, HOST:PORT; null: it answers no queries
 ])
-"""Who a member of a new-protocol group is, and what it wants."""
+"""Who a member of a new-protocol, share or streams group is, and what it wants. Fields that its kind lacks are null."""
 
 MEMBER: Final = StructType([
     StructField("member_id",            StringType()),
@@ -100,12 +128,12 @@ DECODED: Final = StructType([
     StructField("leader_id",            StringType()),
     StructField("state_timestamp_ms",   LongType()),              # when the group entered its state; -1: unknown
     StructField("members",              ArrayType(MEMBER)),
-    # of groups of the new protocol (KIP-848), kinds consumer_group_*:
+    # of groups of the new protocol (KIP-848), share and streams groups, kinds consumer_group_*, share_group_*, streams_group_*:
     StructField("member_id",            StringType()),            # of the three kinds about one member
     StructField("epoch",                IntegerType()),           # of the group, its target, or the member: by kind
     StructField("previous_epoch",       IntegerType()),           # kind current: of the member
     StructField("metadata_hash",        LongType()),              # kind group: of the topics; 0: none, or before 4.1
-    StructField("member_state",         StringType()),            # kind current: one of MEMBER_STATES
+    StructField("member_state",         StringType()),            # kind current: of MEMBER_STATES, STREAMS_MEMBER_STATES
     StructField("owned",                ArrayType(OWNED_PARTITIONS)),  # kind current: assigned; kind target: to be owned
     StructField("to_revoke",            ArrayType(OWNED_PARTITIONS)),  # kind current: owned until it gives them up
     StructField("wish",                 WISH),                    # kind member
@@ -115,6 +143,13 @@ DECODED: Final = StructType([
     StructField("metadata_version",     LongType()),              # of the topics that it was looked up in
     StructField("resolved_ms",          LongType()),              # when it was looked up (ms since 1970)
     StructField("raw_value",            BinaryType()),            # of all of these kinds, for kshim.explain
+    # of share groups only:
+    StructField("share_partitions",     ArrayType(SHARE_PARTITIONS)),  # kind state partition metadata
+    # of streams groups only:
+    StructField("topology_epoch",       IntegerType()),           # kind group: validated (-1: none); member: its own; topology
+    StructField("tasks",                ArrayType(TASKS)),        # kind current: has; kind target: is to have
+    StructField("tasks_to_revoke",      ArrayType(TASKS)),        # kind current: has until it gives them up
+    StructField("subtopologies",        ArrayType(SUBTOPOLOGY)),  # kind topology
 ])
 """Records of `__consumer_offsets`, read. Columns of another kind are null."""
 # fmt: on
@@ -143,10 +178,21 @@ KINDS: Final = {
     22: "streams_group_current_member_assignment",
     23: "streams_group_topology",
 }
-"""Key types of `__consumer_offsets` in Kafka 4.4. Of groups of shares and streams only the group is read."""
+"""Key types of `__consumer_offsets` in Kafka 4.4."""
+
+FIRST_EPOCH_KIND: Final = 3
+"""From this key type on they are of groups that have epochs."""
 
 MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}
-"""States of a member of a new-protocol group, by their numbers; others are `Unknown`."""
+"""States of a member of a new-protocol or share group, by their numbers; others are UNKNOWN_STATE."""
+
+STREAMS_MEMBER_STATES: Final = {1: "Stable", 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
+"""The same of a streams group."""
+
+UNKNOWN_STATE: Final = "Unknown"
+
+SHARE_STATE_KINDS: Final = {0: "share_snapshot", 1: "share_update"}
+"""Key types of `__share_group_state` in Kafka 4.4."""
 
 KIND_UNKNOWN: Final = "unknown"
 """A key type that is not in KINDS."""

@@ -505,14 +505,6 @@ INCIDENTS: Final = StructType(
 )
 
 
-class Table(NamedTuple):
-    """A table of the model: its name, schema, key columns and what one row is."""
-
-    name: str
-    schema: StructType
-    row: str
-
-
 _RECORD_MEANINGS: Final[Mapping[str, str]] = {
     "topic": "Topic",
     "partition": "Partition",
@@ -523,12 +515,61 @@ _RECORD_MEANINGS: Final[Mapping[str, str]] = {
     "source": "Where it was read, e.g. `kafka:HOST:PORT`",
 }
 
+_STATE_BATCH: Final = StructType(
+    [
+        _long("first_offset", "First record of the range"),
+        _long("last_offset", "Last record of it, inclusive"),
+        _int("delivery_state", "0 available, 2 acknowledged, 3 archiving, 4 archived"),
+        _int("delivery_count", "How often it was delivered"),
+    ]
+)
+
+SHARE_STATE: Final = StructType(
+    [
+        *(
+            _column(field.name, field.dataType, _RECORD_MEANINGS[field.name], required=not field.nullable)
+            for field in RECORDS.fields
+            if field.name not in ("key", "value", "timestamp_ms")
+        ),
+        _instant("timestamp_ms", "The record's timestamp", required=True),
+        _string("kind", "`share_snapshot`, `share_update`, `unknown` (its type), or `unreadable`", required=True),
+        _int("key_type", "Its type, a number; null: as long as none can be read"),
+        _bool("is_tombstone", "The state was deleted", required=True),
+        _string("problem", "Why it is unreadable; null: it is not"),
+        _string("group_id", "Group id; null: unreadable, or of an unknown type"),
+        _string("shared_topic_id", "Topic whose records are shared, 32 hex digits"),
+        _int("shared_partition", "Partition of it"),
+        _int("snapshot_epoch", "Number of the snapshot; of an update: of that which it changes"),
+        _int("state_epoch", "Of a snapshot: raised when a group starts anew"),
+        _int("leader_epoch", "Leader epoch of the partition; -1: none"),
+        _long("start_offset", "The first record that is not done; -1: none, or of an update as before"),
+        _int("delivery_complete_count", "Records from the start on that are done; -1: not known"),
+        _instant("created_ms", "Of a snapshot: when the state was made"),
+        _instant("written_ms", "Of a snapshot: when it was written"),
+        _column("batches", ArrayType(_STATE_BATCH), "The state of ranges of records"),
+    ]
+)
+
+
+class Table(NamedTuple):
+    """A table of the model: its name, schema, key columns and what one row is."""
+
+    name: str
+    schema: StructType
+    row: str
+
+
 TABLES: Final[Mapping[str, Table]] = {
     table.name: table
     for table in (
         Table("records", RECORDS, "A record of any topic, as it was read; a source may return one twice"),
         Table("events", EVENTS, "An event of a kshim coordinator, read from the topic `__kshim_events`"),
         Table("log_lines", LOG_LINES, "A line of a Kafka broker's log about a group"),
+        Table(
+            "share_state",
+            SHARE_STATE,
+            "A record of `__share_group_state`: what a share group made of records; the table is there if that topic was read",
+        ),
         Table("log_ends", LOG_ENDS, "A sampled log-end offset; `land` samples once a minute while it runs"),
         Table("generations", GENERATIONS, "A generation of a group whose assignment was stored, or that is empty"),
         Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence in the first one without it"),
@@ -550,6 +591,7 @@ _PARTS: Final[Mapping[str, StructType]] = {
     "effect": _EFFECT,
     "reason": _REASON,
     "alternative": _ALTERNATIVE,
+    "state_batch": _STATE_BATCH,
 }
 
 _INTRODUCTION: Final = """\

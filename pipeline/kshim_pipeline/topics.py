@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+"""What share groups have made of records; read where it is landed or lies in a data directory."""
 EVENTS_TOPIC: Final = "__kshim_events"
 """The history of a kshim that was started with `--events-topic`."""
 EVENT_VERSIONS: Final = (1, 2)

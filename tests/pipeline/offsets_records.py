@@ -20,7 +20,7 @@ from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.schema import Struct
 from tests.protocol.strategies import messages
 
-OF_EPOCHS = (3, 4, 5, 6, 7, 8, 16)
+OF_EPOCHS = tuple(number for number in RECORD_TYPES if number > 2)
 CLASSES: dict[int, tuple[type[Struct], type[Struct]]] = {
     0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),

@@ -13,15 +13,21 @@ from hypothesis import strategies as st
 from kshim_pipeline.decode import columns, decode, decode_batches
 from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.records import DECODED, KINDS, RECORDS
+from kshim_pipeline.records import DECODED, KINDS, RECORDS, WISH
 from kshim_pipeline.topics import OFFSETS_TOPIC
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from kshim_protocol.internal.record_types import RECORD_TYPES, build_versioned_value
 from kshim_protocol.internal.records import (
     build_group_metadata_key,
     build_group_metadata_value,
     build_offset_commit_key,
     build_offset_commit_value,
+)
+from kshim_protocol.internal.share_group import (
+    ShareGroupStatePartitionMetadataValue,
+    TopicInfo,
+    TopicPartitionsInfo,
 )
 from tests.pipeline.offsets_records import Bytes, damaged_records, encoded, whole_records
 from tests.protocol import golden
@@ -183,12 +189,9 @@ def test_a_commit_is_read() -> None:
     assert (row["leader_epoch"], row["metadata"], row["commit_timestamp_ms"]) == (2, "m", 1_000)
 
 
-def test_types_that_are_not_read_are_named() -> None:
-    not_read = {key_type: kind for key_type, kind in KINDS.items() if key_type > 2 and key_type not in EPOCH_KINDS}
-    records = [Bytes(key_type.to_bytes(2, "big") + b"\0\1g", b"\0\0rest") for key_type in not_read]
-    rows = by_columns(a_batch(records))
-    assert [row["kind"] for row in rows] == list(not_read.values())
-    assert {(row["group_id"], row["value_version"]) for row in rows} == {("g", 0)}
+def test_all_types_that_kafka_has_are_read() -> None:
+    assert set(RECORD_TYPES) == set(KINDS)
+    assert {number for number in KINDS if number > 2} == EPOCH_KINDS
 
 
 def golden_row(case: str) -> dict[str, Any]:
@@ -224,6 +227,8 @@ def test_records_of_a_member_of_the_new_protocol_are_read() -> None:
         "rebalance_timeout_ms": 5_000,
         "server_assignor": None,
         "session_timeout_ms": 10_000,
+        "process_id": None,
+        "endpoint": None,
     }
 
 
@@ -252,6 +257,127 @@ def test_records_of_a_group_of_the_new_protocol_are_read() -> None:
         "kind": "consumer_group_metadata",
         "group_id": "golden-interop",
     }
+
+
+def test_records_of_a_share_group_of_kafka_are_read() -> None:
+    of_group = {"group_id": "golden-share"}
+    of_member = of_group | {"member_id": "00000000-0000-0000-0000-000000000003"}
+    member = golden_row("ShareGroupMemberMetadata")
+    assert member.pop("wish") == dict.fromkeys(WISH.names) | {
+        "client_id": "probe",
+        "client_host": "/127.0.0.1",
+        "topics": ["t1"],
+    }
+    assert member == of_member | {"kind": "share_group_member_metadata"}
+    assert golden_row("ShareGroupMetadata") == of_group | {
+        "kind": "share_group_metadata",
+        "epoch": 2,
+        "metadata_hash": -2_652_904_633_552_283_203,
+    }
+    assert golden_row("ShareGroupTargetAssignmentMetadata") == of_group | {
+        "kind": "share_group_target_assignment_metadata",
+        "epoch": 2,
+        "computed_ms": 1_795_229_379_701,
+    }
+    assert golden_row("ShareGroupCurrentMemberAssignment") == of_member | {
+        "kind": "share_group_current_member_assignment",
+        "epoch": 2,
+        "previous_epoch": 0,
+        "member_state": "Stable",
+        "owned": [],
+    }
+    topic = {"topic_id": "acbcdd81547d4428878175205eff7402", "topic": "t1", "partitions": [0, 1, 2]}
+    assert golden_row("ShareGroupStatePartitionMetadata") == of_group | {
+        "kind": "share_group_state_partition_metadata",
+        "share_partitions": [topic | {"state": "initializing"}],
+    }
+    assert golden_row("ShareGroupMemberMetadata-tombstone") == of_member | {"kind": "share_group_member_metadata"}
+
+
+def test_topics_whose_share_state_is_deleted_are_told_apart() -> None:
+    of_topic: dict[str, Any] = {"topic_id": bytes(15) + b"\x01", "topic_name": "orders"}
+    value = ShareGroupStatePartitionMetadataValue(
+        initializing_topics=(),
+        initialized_topics=(TopicPartitionsInfo(**of_topic, partitions=(3,)),),
+        deleting_topics=(TopicInfo(**of_topic),),
+    )
+    (row,) = by_columns(a_batch([Bytes(b"\0\x0f\0\1g", build_versioned_value(value))]))
+    assert [(each["state"], each["topic"], each["partitions"]) for each in row["share_partitions"]] == [
+        ("initialized", "orders", [3]),
+        ("deleting", "orders", []),
+    ]
+
+
+def streams_rows(scene: str) -> list[dict[str, Any]]:
+    """The records of a scene with a streams group that Kafka wrote, in order, as `golden_row`."""
+    pairs = golden.load("streams_groups.json")[scene]["records"]
+    records = [Bytes(bytes.fromhex(key), None if value is None else bytes.fromhex(value)) for key, value in pairs]
+    return [
+        {name: value for name, value in row.items() if value is not None and name not in CARRIED}
+        for row in by_columns(a_batch(records))
+    ]
+
+
+def test_records_of_a_streams_group_of_kafka_are_read() -> None:
+    rows = streams_rows("endpoints")
+    group, member_id = {"group_id": "golden-endpoints-g"}, {"member_id": "a"}
+    member, topology, epoch, target, computed, current = rows[:6]
+    assert member.pop("wish") == dict.fromkeys(WISH.names) | {
+        "client_id": "streams-scene",
+        "client_host": "/127.0.0.1",
+        "rebalance_timeout_ms": 60_000,
+        "process_id": "process-a",
+        "endpoint": "host-a:8080",
+    }
+    assert member == group | member_id | {"kind": "streams_group_member_metadata", "topology_epoch": 0}
+    assert topology["kind"] == "streams_group_topology"
+    assert [
+        (part["subtopology_id"], part["source_topics"], part["state_changelog_topics"])
+        for part in topology["subtopologies"]
+    ] == [
+        ("0", ["golden-endpoints-t", "golden-endpoints-u"], ["golden-endpoints-store"]),
+        ("1", ["golden-endpoints-u"], []),
+    ]
+    assert epoch == group | {
+        "kind": "streams_group_metadata",
+        "epoch": 2,
+        "metadata_hash": 665_761_879_966_969_186,
+        "topology_epoch": 0,
+    }
+    tasks = [
+        {"role": "active", "subtopology_id": "0", "partitions": [0, 1, 2]},
+        {"role": "active", "subtopology_id": "1", "partitions": [0, 1]},
+    ]
+    of_target = {"kind": "streams_group_target_assignment_member", "tasks": [task | {"epochs": []} for task in tasks]}
+    assert target == group | member_id | of_target
+    of_computed = {"kind": "streams_group_target_assignment_metadata", "epoch": 2, "computed_ms": 1_795_634_907_710}
+    assert computed == group | of_computed
+    assert current == group | member_id | {
+        "kind": "streams_group_current_member_assignment",
+        "epoch": 2,
+        "previous_epoch": 0,
+        "member_state": "Stable",
+        "tasks": [task | {"epochs": [2] * len(task["partitions"])} for task in tasks],
+        "tasks_to_revoke": [],
+    }
+
+
+def test_tasks_that_a_member_has_to_give_up_and_standby_tasks_are_read() -> None:
+    rows = streams_rows("endpoints")
+    unrevoked = next(row for row in rows if row.get("member_state") == "UnrevokedTasks")
+    assert [(task["subtopology_id"], task["partitions"]) for task in unrevoked["tasks_to_revoke"]] == [
+        ("0", [2]),
+        ("1", [1]),
+    ]
+    assert [task["partitions"] for task in unrevoked["tasks"] if task["role"] == "standby"] == [[2]]
+
+
+def test_every_record_of_every_streams_group_of_kafka_is_read() -> None:
+    scenes = [name for name, scene in golden.load("streams_groups.json").items() if "records" in scene]
+    rows = [row for scene in scenes for row in streams_rows(scene)]
+    assert len(rows) > 100
+    assert "unreadable" not in {row["kind"] for row in rows}
+    assert {row["kind"] for row in rows} >= {kind for kind in KINDS.values() if kind.startswith("streams_group")}
 
 
 def test_a_commit_is_read_with_the_id_of_its_topic() -> None:

@@ -27,7 +27,7 @@ from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, read_landed
 from kshim_pipeline.records import RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
-from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from tests.pipeline.test_decode import COMMIT, a_group
 
 if TYPE_CHECKING:
@@ -185,6 +185,7 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
     rows: list[Any] = [(OFFSETS_TOPIC, 0, at, 0, key, value, "here") for at, (key, value) in enumerate(pairs)]
     events = [b'{"v": 2}', b'{"v": 7}', b"no JSON"]
     rows += [(EVENTS_TOPIC, 0, at, 0, b"g", value, "here") for at, value in enumerate(events)]
+    rows += [(SHARE_STATE_TOPIC, 0, at, 0, key, b"x", "here") for at, key in enumerate((b"\0\1", b"\0\x09"))]
     spark.createDataFrame(rows, RECORDS).write.parquet(str(tmp_path / "in"))
     counting = Observation("counted")
     observed(spark.read.schema(RECORDS).parquet(str(tmp_path / "in")), counting).write.format("noop").mode(
@@ -192,10 +193,10 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
     ).save()
     counts = Counts()
     counts.add(counting.get, len(rows) + 2)
-    assert (counts.records, counts.unknown) == (10, 5)
+    assert (counts.records, counts.unknown) == (12, 6)
     assert counts.by_kind == {"offset_commit": 3, "group_metadata": 1, "consumer_group_metadata": 1}
     assert counts.unknown_names == {
         *("key type 1 value version 9", "key type 99", "key type none"),
-        *("event version 7", "event version none"),
+        *("event version 7", "event version none", "key type 9 of __share_group_state"),
     }
-    assert "2 of 12 offsets had no record" in counts.sentences()[-1]
+    assert "2 of 14 offsets had no record" in counts.sentences()[-1]

@@ -171,7 +171,7 @@ def test_ownership_shows_gaps_in_which_nobody_had_a_partition(tables: dict[str, 
 def test_commits_are_of_the_epoch_whose_target_was_the_latest(tables: dict[str, DataFrame]) -> None:
     assert rows_of(of(tables, "commits"), "partition", "committed_offset", "generation_id") == [(0, 5, 2)]
     assert of(tables, "migrations").isEmpty()
-    assert tables.keys() == TABLES.keys() - {"records", "log_lines", "log_ends", "findings", "incidents"}
+    assert tables.keys() == TABLES.keys() - {"records", "log_lines", "log_ends", "share_state", "findings", "incidents"}
 
 
 def test_an_epoch_that_rises_again_is_superseded() -> None:

@@ -17,13 +17,21 @@ from kshim_pipeline.inputs.segments import cluster_of_data
 from kshim_pipeline.options import source_options
 from kshim_pipeline.records import RECORDS as INPUT
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.gather import Gathered, is_small, left_out_sentences, require_one_cluster
+from kshim_pipeline.report.gather import (
+    Gathered,
+    is_small,
+    left_out_of_share_state,
+    left_out_sentences,
+    require_one_cluster,
+    share_state,
+)
 from kshim_pipeline.report.results import compute, read_results, write_results
 from kshim_pipeline.schemas import LOG_ENDS
-from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from tests.pipeline.model_rows import decoded, table
 from tests.pipeline.test_decode import COMMIT
 from tests.pipeline.test_model_rebalances import RECORDS
+from tests.pipeline.test_share_state import SNAPSHOT, UPDATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +45,15 @@ def options(*arguments: str) -> argparse.Namespace:
 
 def test_written_results_are_read_again(spark: SparkSession, tmp_path: Path) -> None:
     ends = table(spark, LOG_ENDS, [{"topic": "t", "partition": 0, "ts_ms": 9_000, "log_end_offset": 5}])
-    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), ends)
+    rows: list[Any] = [(SHARE_STATE_TOPIC, 6, 0, 10, *SNAPSHOT, "here"), (SHARE_STATE_TOPIC, 6, 1, 20, *UPDATE, "here")]
+    shared = share_state(spark.createDataFrame([*rows, rows[0]], INPUT))
+    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), ends, (), shared)
     written = write_results(spark, gathered, str(tmp_path), lambda _: None)
     found = read_results(spark, str(tmp_path))
     assert found.tables.keys() == written.tables.keys()
     assert found.analyses.keys() == written.analyses.keys() == ANALYSES.keys()
     assert found.tables["log_ends"].count() == 1
+    assert sorted(row.kind for row in found.tables["share_state"].collect()) == ["share_snapshot", "share_update"]
     assert found.findings.count() == written.findings.count()
     assert found.tables["rebalances"].count() > 0
     assert found.sources == ("by hand",)
@@ -94,6 +105,12 @@ def test_what_cannot_be_read_is_counted(spark: SparkSession) -> None:
         "2 records of __consumer_offsets cannot be read; the first (__consumer_offsets-3, offset 10)" in s for s in said
     )
     assert any("1 records of __consumer_offsets have an unknown type" in s for s in said)
+    assert share_state(records) is None
+    shared = share_state(spark.createDataFrame([(SHARE_STATE_TOPIC, 6, 4, 0, b"\0\x09", b"x", "here")], INPUT))
+    assert list(left_out_of_share_state(shared)) == [
+        "Left out: 1 records of __share_group_state have an unknown type; the first (__share_group_state-6, offset 4): "
+        "key type 9."
+    ]
 
 
 def test_sources_of_two_clusters_are_refused() -> None:

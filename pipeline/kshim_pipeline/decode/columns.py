@@ -104,10 +104,9 @@ class _Batch:
         if key_type <= 1:
             columns["committed_topic"] = keys.string()
             columns["committed_partition"] = keys.int32()
-        if key_type <= 2:
-            keys.finish()
+        keys.finish()
         ok = keys.ok
-        if version != _NO_VALUE and key_type <= 2:
+        if version != _NO_VALUE:
             values = Cursor(self.buffer, self.value_start[rows] + 2, self.value_end[rows])
             values.ok &= ok
             if key_type <= 1 and version in _COMMIT_VERSIONS[key_type]:
@@ -117,8 +116,6 @@ class _Batch:
             else:
                 return None
             ok = values.ok
-        elif version == _NO_VERSION:
-            return None
         return self._arrays(columns, ok), ok
 
     def _arrays(self, columns: _Columns, ok: Mask) -> _Columns:

@@ -67,7 +67,7 @@ def _commit(value: OffsetCommitValue | LegacyOffsetCommitValue) -> dict[str, Any
 
 
 def _named(found: dict[str, Any], key_type: int, key: bytes) -> dict[str, Any]:
-    """A type of which only the group is decoded. Keys of all types begin with the group."""
+    """The kind and the group, which keys of all known types begin with: they are told even if the rest cannot be read."""
     found["kind"] = KINDS.get(key_type, KIND_UNKNOWN)
     if key_type in KINDS:
         size = _INT16.unpack_from(key, 2)[0] if len(key) >= 4 else -1

@@ -45,10 +45,15 @@ def _arrow(kind: DataType) -> Any:
     return _SCALARS[type(kind)]
 
 
+def schema_of(table: StructType) -> pa.Schema:
+    """The columns of a table, whose types are those that DECODED uses."""
+    return pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in table.fields])
+
+
 MEMBER = _arrow(records.MEMBER)
 SUBSCRIPTION = _arrow(records.SUBSCRIPTION)
 TOPIC_PARTITIONS = _arrow(records.TOPIC_PARTITIONS)
-DECODED = pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in WITHOUT_TOPIC])
+DECODED = schema_of(WITHOUT_TOPIC)
 
 
 def with_topic(decoded: DataFrame) -> DataFrame:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.records import KINDS
-from kshim_pipeline.topics import EVENT_VERSIONS, EVENTS_TOPIC, OFFSETS_TOPIC
+from kshim_pipeline.records import KINDS, SHARE_STATE_KINDS
+from kshim_pipeline.topics import EVENT_VERSIONS, EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -24,6 +24,7 @@ _UNKNOWN_NAMES: Final = "unknown_names"
 def observed(records: DataFrame, counting: Observation) -> DataFrame:
     """The same records; Spark counts them by kind when they are computed, for `Counts.add`."""
     is_offsets = F.col("topic") == OFFSETS_TOPIC
+    is_share_state = F.col("topic") == SHARE_STATE_TOPIC
     key_type, version = _int16("key"), _int16("value")
     is_known = F.lit(False)
     for type_, versions in _READ_VERSIONS.items():
@@ -35,16 +36,19 @@ def observed(records: DataFrame, counting: Observation) -> DataFrame:
         F.col("topic") == EVENTS_TOPIC,
         F.coalesce(F.get_json_object(F.col("value").cast("string"), "$.v"), F.lit("none")),
     )
-    is_unknown = (is_offsets & ~F.coalesce(is_known, F.lit(False))) | F.coalesce(
-        ~event_version.isin(*map(str, EVENT_VERSIONS)), F.lit(False)
+    is_share_kind = F.coalesce(key_type.isin(*SHARE_STATE_KINDS), F.lit(False))
+    is_unknown = (
+        (is_offsets & ~F.coalesce(is_known, F.lit(False)))
+        | (is_share_state & ~is_share_kind)
+        | F.coalesce(~event_version.isin(*map(str, EVENT_VERSIONS)), F.lit(False))
     )
     of_events = F.concat(F.lit("event version "), event_version)
     of_offsets = F.concat(
         F.lit("key type "),
         F.coalesce(key_type.cast("string"), F.lit("none")),
-        F.when(key_type.isin(*_READ_VERSIONS), F.concat(F.lit(" value version "), version.cast("string"))).otherwise(
-            ""
-        ),
+        F.when(is_share_state, F.lit(f" of {SHARE_STATE_TOPIC}"))
+        .when(key_type.isin(*_READ_VERSIONS), F.concat(F.lit(" value version "), version.cast("string")))
+        .otherwise(""),
     )
     unknown_name = F.coalesce(of_events, of_offsets)
     counts = [F.count(F.when(is_offsets & (key_type == type_), 1)).alias(str(type_)) for type_ in KINDS]

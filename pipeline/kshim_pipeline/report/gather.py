@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from kshim_pipeline.decode import decode
+from kshim_pipeline.decode.share_state import decode_share_state
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 from kshim_pipeline.folder import is_path
 from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
@@ -27,12 +28,14 @@ from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECOR
 from kshim_pipeline.report.stored import require_results
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
-from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+_IF_PRESENT: Final = (EVENTS_TOPIC, SHARE_STATE_TOPIC)
+"""Topics that are read where there are any."""
 _FEW_BYTES: Final = 32 << 20
 """Of a history on disk: a million records land in about as much."""
 
@@ -41,7 +44,7 @@ class Gathered(NamedTuple):
     """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: no such source. `sources`: names.
 
     `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither. `left_out`:
-    what could not be read, in sentences.
+    what could not be read, in sentences. `share_state` (SHARE_STATE); None: the topic was not read.
     """
 
     decoded: DataFrame
@@ -50,6 +53,7 @@ class Gathered(NamedTuple):
     sources: tuple[str, ...]
     log_ends: DataFrame | None = None
     left_out: tuple[str, ...] = ()
+    share_state: DataFrame | None = None
 
 
 def needs_kafka(options: argparse.Namespace) -> bool:
@@ -116,8 +120,8 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
-        there = cluster.spans(spark, [OFFSETS_TOPIC, EVENTS_TOPIC])
-        topics = [OFFSETS_TOPIC, *(topic for topic in (EVENTS_TOPIC,) if there.get(topic))]
+        there = cluster.spans(spark, [OFFSETS_TOPIC, *_IF_PRESENT])
+        topics = [OFFSETS_TOPIC, *(topic for topic in _IF_PRESENT if there.get(topic))]
         read = read_topics(spark, cluster, topics).cache()
         records.append(read)
         decoded.append(decode(read))
@@ -133,8 +137,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     if options.data_dir is not None:
         folder = Path(options.data_dir)
         clusters[options.data_dir] = cluster_of_data(folder)
-        has_events = any(folder.glob(f"{EVENTS_TOPIC}-*"))
-        topics = [OFFSETS_TOPIC, EVENTS_TOPIC] if has_events else [OFFSETS_TOPIC]
+        topics = [OFFSETS_TOPIC, *(topic for topic in _IF_PRESENT if any(folder.glob(f"{topic}-*")))]
         partition_folders(folder, topics)
         segments = read_segments(spark, options.data_dir, topics).cache()
         records.append(segments)
@@ -150,14 +153,24 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     events_count = read_events.count() if read_events is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
     sampled = _together(spark, ends, LOG_ENDS) if ends else None
+    all_records = _together(spark, records, RECORDS)
+    shared = share_state(all_records) if records else None
     return Gathered(
         known,
         read_events if events_count else None,
         log_lines,
         tuple(sources),
         sampled,
-        tuple(left_out_sentences(known, _together(spark, records, RECORDS))),
+        (*left_out_sentences(known, all_records), *left_out_of_share_state(shared)),
+        shared,
     )
+
+
+def share_state(records: DataFrame) -> DataFrame | None:
+    """The table share_state, each record once; None: its topic is not among `records` (RECORDS)."""
+    if records.where(F.col("topic") == SHARE_STATE_TOPIC).isEmpty():
+        return None
+    return decode_share_state(records).dropDuplicates(["partition", "offset"]).cache()
 
 
 def require_one_cluster(clusters: Mapping[str, str | None]) -> None:
@@ -172,15 +185,24 @@ def require_one_cluster(clusters: Mapping[str, str | None]) -> None:
 
 def left_out_sentences(decoded: DataFrame, records: DataFrame) -> Iterator[str]:
     """What of `decoded` (DECODED) and of the events in `records` (RECORDS) nothing could be made of."""
+    yield from _unread(decoded, OFFSETS_TOPIC)
+    for row in sorted(unreadable_events(records).collect()):
+        yield f"Left out: {row['count']} events of {EVENTS_TOPIC} are not readable here: {row['problem']}."
+
+
+def left_out_of_share_state(shared: DataFrame | None) -> Iterator[str]:
+    """The same of the table share_state; None: there is none."""
+    return iter(()) if shared is None else _unread(shared, SHARE_STATE_TOPIC)
+
+
+def _unread(decoded: DataFrame, topic: str) -> Iterator[str]:
     first = F.min(F.struct("partition", "offset", "key_type", "problem")).alias("first")
     unread = decoded.where(F.col("kind").isin(KIND_UNKNOWN, KIND_UNREADABLE))
     for row in sorted(unread.groupBy("kind").agg(F.count("*").alias("records"), first).collect()):
         what = "cannot be read" if row["kind"] == KIND_UNREADABLE else "have an unknown type"
         why = row["first"]["problem"] or f"key type {row['first']['key_type']}"
-        place = f"{OFFSETS_TOPIC}-{row['first']['partition']}, offset {row['first']['offset']}"
-        yield f"Left out: {row['records']} records of {OFFSETS_TOPIC} {what}; the first ({place}): {why}."
-    for row in sorted(unreadable_events(records).collect()):
-        yield f"Left out: {row['count']} events of {EVENTS_TOPIC} are not readable here: {row['problem']}."
+        place = f"{topic}-{row['first']['partition']}, offset {row['first']['offset']}"
+        yield f"Left out: {row['records']} records of {topic} {what}; the first ({place}): {why}."
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:

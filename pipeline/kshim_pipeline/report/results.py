@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 
 _MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances", "migrations")
-_SAMPLED: Final = "log_ends"
+_IF_READ: Final = ("log_ends", "share_state")
+"""Tables that are there only if their source was."""
 _WORK: Final = "work"
 
 
@@ -75,8 +76,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
         return materialize(f"{_WORK}/{name.replace(' ', '_')}", frame)
 
     built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
-    if gathered.log_ends is not None:
-        built[_SAMPLED] = gathered.log_ends
+    built |= {name: frame for name in _IF_READ if (frame := getattr(gathered, name)) is not None}
     tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under="tables/")
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under="analyses/")
@@ -106,8 +106,8 @@ def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
 
 def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Results:
     """All of it as Parquet below `folder`, one folder a table; existing ones are replaced. `say` reports each."""
-    if gathered.log_ends is None:
-        shutil.rmtree(Path(folder, "tables", _SAMPLED), ignore_errors=True)  # of an earlier run
+    for name in _IF_READ:
+        shutil.rmtree(Path(folder, "tables", name), ignore_errors=True)  # of an earlier run
     results = compute(spark, gathered, in_folder(spark, folder, say))
     for frames in (results.tables, results.analyses, results.others):
         for name in frames:
@@ -125,8 +125,8 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         return {Path(name).name: spark.read.parquet(f"{folder}/{name}") for name in names}
 
     try:
-        sampled = [_SAMPLED] if Path(folder, "tables", _SAMPLED).is_dir() else []
-        tables = read(*(f"tables/{name}" for name in (*_MODEL, *sampled)))
+        if_read = [name for name in _IF_READ if Path(folder, "tables", name).is_dir()]
+        tables = read(*(f"tables/{name}" for name in (*_MODEL, *if_read)))
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
         analyses = read(*(f"analyses/{name}" for name in present))
         others = read("incidents", "findings", "known", "strategy_costs")
