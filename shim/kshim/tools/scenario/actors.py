@@ -8,7 +8,11 @@ NO_SUCH_TOPIC = b"no such topic id"
 
 
 class Actor:
-    """One client: the member id it was given, the generation it last joined, its instance id, its protocol."""
+    """One client: the member id it was given, the generation it last joined, its instance id, its protocol.
+
+    `session_epoch` is the next one of its share session, `sent_session_epoch` that of its last request; of a streams group it
+    knows the epoch of endpoints.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -17,6 +21,9 @@ class Actor:
         self.group_instance_id: str | None = None
         self.protocol_type = "consumer"
         self.protocol_name = "range"
+        self.session_epoch = 0
+        self.sent_session_epoch = 0
+        self.endpoint_epoch = -1
 
 
 class Cast:
@@ -92,7 +99,7 @@ class Cast:
         ids = {actor.member_id: actor.name for actor in self.actors.values() if actor.member_id} | self.former_ids
         for member_id, name in ids.items():
             sentence = sentence.replace(member_id, name)
-        return sentence.replace(self.unique_group, "GROUP").replace(f"conform-{self.unique}-", "")
+        return sentence.replace(f"conform-{self.unique}-", "").replace(self.unique_group, "GROUP")
 
     def learn(self, actor: Actor, member_id: str) -> None:
         """Remember the id `actor` was given."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from kshim.tools.scenario.actors import Actor, Cast
+from kshim.tools.scenario.fields import common_error, error_name, member_names, partition_names
 from kshim.tools.scenario.model import Outcome, Step
+from kshim.tools.scenario.share_groups import READERS as SHARE_READERS
+from kshim.tools.scenario.streams_groups import READERS as STREAMS_READERS
 from kshim_protocol.errors import ErrorCode
 
 ABSENT = "(no such field)"
@@ -17,7 +20,7 @@ _MADE_ID = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 def observe(step: Step, response: Any, version: int, cast: Cast) -> Outcome:
     """All that can be said of a response. Joins teach the cast ids and generations."""
     error, fields = _READERS[step.verb](step, response, version, cast)
-    return Outcome(_error_name(error), fields)
+    return Outcome(error_name(error), fields)
 
 
 def differences(expected: Outcome, seen: Outcome) -> list[str]:
@@ -32,20 +35,9 @@ def differences(expected: Outcome, seen: Outcome) -> list[str]:
     return found
 
 
-def _error_name(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"ERROR_{code}"
-
-
 def _text(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text) or "-"
-
-
-def _names(ids: Iterable[str], cast: Cast) -> str:
-    return ",".join(sorted(cast.name_of(member_id) for member_id in ids)) or "-"
 
 
 def _made_from(member_id: str) -> str:
@@ -66,7 +58,7 @@ def _join(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dic
         "generation": cast.generation_name(cast.group_id(step), response.generation_id),
         "generation-id": str(response.generation_id),
         "leader": cast.name_of(response.leader),
-        "members": _names((member.member_id for member in response.members), cast),
+        "members": member_names((member.member_id for member in response.members), cast),
         "protocol": "null" if response.protocol_name is None else response.protocol_name or "-",
         "type": response.protocol_type or "-",
         "skip": str(response.skip_assignment).lower(),
@@ -95,9 +87,9 @@ def _plain(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, di
 def _leave(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
     names = [step.actor, *filter(None, step.options.get("also", "").split(","))]
     results = [member.error_code for member in response.members]
-    fields = {name: _error_name(code) for name, code in zip(names, results, strict=False)}
+    fields = {name: error_name(code) for name, code in zip(names, results, strict=False)}
     fields["results"] = str(len(results))
-    fields["top"] = _error_name(response.error_code)
+    fields["top"] = error_name(response.error_code)
     if response.error_code == ErrorCode.NONE and len(results) == 1:
         return results[0], fields
     return response.error_code, fields
@@ -109,14 +101,13 @@ def _topic(topic: Any, cast: Cast) -> str:
 
 def _partition_errors(topics: Any, cast: Cast) -> tuple[int, dict[str, str]]:
     """One error when all partitions agree, else NONE with one field a partition."""
-    fields = {
-        f"{_topic(topic, cast)}-{partition.partition_index}": partition.error_code
-        for topic in topics
-        for partition in topic.partitions
-    }
-    common = set(fields.values())
-    error = common.pop() if len(common) == 1 else 0
-    return error, {name: _error_name(code) for name, code in fields.items()}
+    return common_error(
+        {
+            f"{_topic(topic, cast)}-{partition.partition_index}": partition.error_code
+            for topic in topics
+            for partition in topic.partitions
+        }
+    )
 
 
 def _commit(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
@@ -135,7 +126,7 @@ def _fetch(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, di
             fields[name] = str(partition.committed_offset)
             fields[f"{name}.metadata"] = partition.metadata or "-"
             fields[f"{name}.epoch"] = str(partition.committed_leader_epoch)
-            fields[f"{name}.error"] = _error_name(partition.error_code)
+            fields[f"{name}.error"] = error_name(partition.error_code)
     fields["partitions"] = ",".join(sorted(name for name in fields if "." not in name)) or "-"
     return error, fields
 
@@ -151,7 +142,7 @@ def _describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int,
         "state": group.group_state,
         "type": group.protocol_type or "-",
         "protocol": group.protocol_data or "-",
-        "members": _names((member.member_id for member in group.members), cast),
+        "members": member_names((member.member_id for member in group.members), cast),
         "operations": str(group.authorized_operations),
         "message": cast.plain(getattr(group, "error_message", None)),
     }
@@ -188,12 +179,6 @@ def _find_coordinator(step: Step, response: Any, version: int, cast: Cast) -> tu
     return found.error_code, fields
 
 
-def _partitions(topics: Any, cast: Cast) -> str:
-    """`t-0,t-1`; `-` for none."""
-    found = [f"{cast.topic_of('', topic.topic_id)}-{partition}" for topic in topics for partition in topic.partitions]
-    return ",".join(sorted(found)) or "-"
-
-
 def _consumer_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
     actor = cast.actor(step.actor)
     if response.error_code == ErrorCode.NONE:
@@ -203,7 +188,7 @@ def _consumer_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> 
     assignment = response.assignment
     return response.error_code, {
         "epoch": str(response.member_epoch),
-        "assigned": "unchanged" if assignment is None else _partitions(assignment.topic_partitions, cast),
+        "assigned": "unchanged" if assignment is None else partition_names(assignment.topic_partitions, cast),
         "id": "null" if response.member_id is None else cast.name_of(response.member_id),
         "interval": str(response.heartbeat_interval_ms),
         "message": cast.plain(response.error_message),
@@ -217,14 +202,14 @@ def _consumer_describe(step: Step, response: Any, version: int, cast: Cast) -> t
         "epoch": str(group.group_epoch),
         "target-epoch": str(group.assignment_epoch),
         "assignor": group.assignor_name or "-",
-        "members": _names((member.member_id for member in group.members), cast),
+        "members": member_names((member.member_id for member in group.members), cast),
         "message": cast.plain(group.error_message),
     }
     for member in group.members:
         name = cast.name_of(member.member_id)
         fields[f"{name}.epoch"] = str(member.member_epoch)
-        fields[f"{name}.assigned"] = _partitions(member.assignment.topic_partitions, cast)
-        fields[f"{name}.target"] = _partitions(member.target_assignment.topic_partitions, cast)
+        fields[f"{name}.assigned"] = partition_names(member.assignment.topic_partitions, cast)
+        fields[f"{name}.target"] = partition_names(member.target_assignment.topic_partitions, cast)
         fields[f"{name}.subscribed"] = ",".join(map(cast.plain_topic, member.subscribed_topic_names)) or "-"
         fields[f"{name}.instance"] = member.instance_id or "-"
         fields[f"{name}.rack"] = member.rack_id or "-"
@@ -241,5 +226,5 @@ _READERS: dict[str, Callable[[Step, Any, int, Cast], tuple[int, dict[str, str]]]
     "join": _join, "sync": _sync, "heartbeat": _plain, "leave": _leave, "commit": _commit, "fetch": _fetch,
     "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
     "find-coordinator": _find_coordinator, "consumer-heartbeat": _consumer_heartbeat,
-    "consumer-describe": _consumer_describe, "configure": _configure,
+    "consumer-describe": _consumer_describe, "configure": _configure, **SHARE_READERS, **STREAMS_READERS,
 }  # fmt: skip

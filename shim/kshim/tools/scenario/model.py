@@ -63,6 +63,7 @@ class Step(NamedTuple):
 class Scenario(NamedTuple):
     """One file. `limit_ms` is the real time it may take over the wire, None for virtual time only.
 
+    `topology` is what members of streams groups join with, see `streams_groups.topology_of`.
     `differs` says why kshim behaves otherwise than Kafka here, "" where it does not: other brokers are not held to it.
     """
 
@@ -72,6 +73,7 @@ class Scenario(NamedTuple):
     rules: tuple[str, ...]
     config: dict[str, str]
     topics: dict[str, int]
+    topology: str
     limit_ms: int | None
     differs: str
     steps: list[Step]

@@ -7,14 +7,15 @@ import shlex
 
 from kshim.tools.scenario.model import Expectation, Outcome, Scenario, ScenarioError, Step, Transition, Writes
 
-HEADER_KEYS = ("suite", "rules", "config", "topics", "run", "differs")
+HEADER_KEYS = ("suite", "rules", "config", "topics", "topology", "run", "differs")
 VIRTUAL_ONLY = frozenset({"fail-next-append", "restart", "reload", "reloaded", "unload"})
 ACTORLESS = VIRTUAL_ONLY | {
     "advance", "describe", "list", "delete", "delete-topic", "create-topic", "consumer-describe", "configure",
+    "produce", "share-describe", "share-offsets", "share-alter-offsets", "share-delete-offsets", "streams-describe",
 }  # fmt: skip
 VERBS = ACTORLESS | {
     "join", "sync", "heartbeat", "leave", "commit", "fetch", "offset-delete", "find-coordinator", "close",
-    "consumer-heartbeat",
+    "consumer-heartbeat", "share-heartbeat", "share-fetch", "share-acknowledge", "streams-heartbeat",
 }  # fmt: skip
 RECORD_KINDS = ("nothing", "group-metadata", "group-tombstone", "offset", "offset-tombstone")
 ASKS_NOTHING = VIRTUAL_ONLY | {"advance", "delete-topic", "create-topic", "close"}
@@ -82,6 +83,7 @@ class _Parser:
             rules=tuple(self.header["rules"].split()),
             config=self.pairs(self.header.get("config", ""), "="),
             topics={topic: int(count) for topic, count in self.pairs(self.header.get("topics", ""), ":").items()},
+            topology=self.header.get("topology", ""),
             limit_ms=None if match is None else round(float(match[1]) * 1000),
             differs=self.header.get("differs", ""),
             steps=self.steps,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kshim.tools.scenario import options
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import ScenarioError, Step
+from kshim.tools.scenario.share_groups import BUILDERS as SHARE_BUILDERS
+from kshim.tools.scenario.streams_groups import BUILDERS as STREAMS_BUILDERS
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
 from kshim_protocol.group_requests import (
@@ -42,6 +45,9 @@ APIS = {
     "join": (11, 9), "sync": (14, 5), "heartbeat": (12, 4), "leave": (13, 5), "commit": (8, 9), "fetch": (9, 9),
     "offset-delete": (47, 0), "describe": (15, 6), "list": (16, 5), "delete": (42, 3), "find-coordinator": (10, 6),
     "consumer-heartbeat": (68, 1), "consumer-describe": (69, 1), "configure": (44, 1),
+    "share-heartbeat": (76, 1), "share-describe": (77, 1), "share-fetch": (78, 2), "share-acknowledge": (79, 2),
+    "share-offsets": (90, 1), "share-alter-offsets": (91, 0), "share-delete-offsets": (92, 0), "produce": (0, 11),
+    "streams-heartbeat": (88, 1), "streams-describe": (89, 1),
 }  # fmt: skip
 _SET, _DELETE = 0, 1
 _GROUP = 32
@@ -110,20 +116,11 @@ def _check_version(step: Step, cast: Cast, name: str, version: int) -> None:
         raise Unsupported(f"the member id of {step.actor} is unknown until its JoinGroup is answered")
 
 
-def _number(step: Step, key: str, default: int) -> int:
-    return int(step.options.get(key, default))
-
-
-def _member_id(step: Step, cast: Cast) -> str:
-    text = step.options.get("id")
-    return cast.actor(step.actor).member_id if text is None else cast.member_id(text)
-
-
 def _generation(step: Step, cast: Cast) -> int:
     """The generation the actor last joined, or the one that a file calls by its number."""
     if "generation" not in step.options:
         return cast.actor(step.actor).generation_id
-    return cast.generation(cast.group_id(step), _number(step, "generation", -1))
+    return cast.generation(cast.group_id(step), options.number(step, "generation", -1))
 
 
 def subscription(topics: tuple[str, ...]) -> bytes:
@@ -138,7 +135,7 @@ def _member(step: Step, cast: Cast) -> GroupMember:
     instance = step.options.get("instance", actor.group_instance_id)
     return GroupMember(
         cast.group_id(step),
-        _member_id(step, cast),
+        options.member_id(step, cast),
         _generation(step, cast),
         None if instance in (None, "-") else instance,
     )
@@ -157,8 +154,8 @@ def _join(step: Step, cast: Cast, version: int) -> Request[Any]:
     return member.join(
         version,
         protocols,
-        session_timeout_ms=_number(step, "session", 30_000),
-        rebalance_timeout_ms=_number(step, "rebalance", 60_000),
+        session_timeout_ms=options.number(step, "session", 30_000),
+        rebalance_timeout_ms=options.number(step, "rebalance", 60_000),
         protocol_type=step.options.get("type", "consumer"),
         reason=step.options.get("reason"),
     )
@@ -195,23 +192,8 @@ def _leave(step: Step, cast: Cast, version: int) -> Request[Any]:
     return leave_group(version, own.group_id, members)
 
 
-def _partitions(step: Step, cast: Cast) -> dict[str, list[tuple[int, str]]]:
-    """Real topic -> (partition, value): from `t-0=5` options and bare `t-0` words."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    items = [(key, value) for key, value in step.options.items() if _is_partition(key)]
-    for key, value in [*items, *((word, "-1") for word in step.words if _is_partition(word))]:
-        topic, _, index = key.rpartition("-")
-        found.setdefault(cast.topic(topic), []).append((int(index), value))
-    return found
-
-
-def _is_partition(text: str) -> bool:
-    topic, mark, index = text.rpartition("-")
-    return bool(topic and mark) and index.isdigit()
-
-
 def _indexes(step: Step, cast: Cast) -> Partitions:
-    return [(topic, [index for index, _ in found]) for topic, found in _partitions(step, cast).items()]
+    return [(topic, [index for index, _ in found]) for topic, found in options.partitions(step, cast).items()]
 
 
 def _metadata(text: str) -> str | None:
@@ -226,40 +208,28 @@ def _committed(step: Step, index: int, value: str) -> Committed:
     """From `t-0=5`, or `t-0=5/TEXT` with metadata of its own."""
     offset, mark, own = value.partition("/")
     metadata = _metadata(own if mark else step.options.get("metadata", ""))
-    return Committed(index, int(offset), metadata, _number(step, "epoch", -1))
+    return Committed(index, int(offset), metadata, options.number(step, "epoch", -1))
 
 
 def _topic_id(cast: Cast, version: int) -> TopicId:
     return cast.topic_id if version >= BY_TOPIC_ID else no_topic_id
 
 
-def _names(step: Step, key: str, default: str | None) -> tuple[str, ...] | None:
-    """A list that may be empty (`-`) or null, which says that nothing has changed."""
-    text = step.options.get(key, default)
-    if text in (None, "null"):
-        return None
-    return () if text == "-" else tuple(text.split(","))
-
-
 def _consumer_heartbeat(step: Step, cast: Cast, version: int) -> Request[Any]:
     """Who joins sends all of it, who goes on only its epoch, unless the step says otherwise."""
     actor = cast.actor(step.actor)
-    if "id" not in step.options and not actor.member_id:
-        cast.learn(actor, f"{cast.unique}-{actor.name}")
-    epoch = _number(step, "epoch", max(actor.generation_id, 0))
+    epoch = options.number(step, "epoch", max(actor.generation_id, 0))
     is_joining = epoch == 0
-    if "instance" in step.options:
-        actor.group_instance_id = None if step.options["instance"] == "-" else step.options["instance"]
-    topics = _names(step, "subscribe", None)
-    owned = _names(step, "owned", "-" if is_joining else None)
+    topics = options.names(step, "subscribe", None)
+    owned = options.names(step, "owned", "-" if is_joining else None)
     regex = step.options.get("regex")
     return ConsumerGroupHeartbeatRequest(
         group_id=cast.group_id(step),
-        member_id=_member_id(step, cast),
+        member_id=options.own_member_id(step, cast),
         member_epoch=epoch,
-        instance_id=actor.group_instance_id,
+        instance_id=options.own_instance_id(step, actor),
         rack_id=step.options.get("rack"),
-        rebalance_timeout_ms=_number(step, "timeout", 60_000 if is_joining else -1),
+        rebalance_timeout_ms=options.number(step, "timeout", 60_000 if is_joining else -1),
         subscribed_topic_names=None if topics is None else tuple(map(cast.topic, topics)),
         subscribed_topic_regex=cast.topic(regex) if regex else regex,
         server_assignor=step.options.get("assignor"),
@@ -281,16 +251,16 @@ def _by_topic(partitions: tuple[str, ...], cast: Cast) -> tuple[TopicPartitions,
 def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
     offsets = [
         (name, [_committed(step, index, value) for index, value in partitions])
-        for name, partitions in _partitions(step, cast).items()
+        for name, partitions in options.partitions(step, cast).items()
     ]
-    topic_id, retention_ms = _topic_id(cast, version), _number(step, "retention", -1)
+    topic_id, retention_ms = _topic_id(cast, version), options.number(step, "retention", -1)
     return _member(step, cast).commit(version, offsets, topic_id=topic_id, retention_time_ms=retention_ms)
 
 
 def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
     partitions = None if "all" in step.words else _indexes(step, cast)
     member_id = cast.member_id(step.options["id"]) if "id" in step.options else None
-    of = OffsetsOf(cast.group_id(step), partitions, member_id, _number(step, "generation", -1))
+    of = OffsetsOf(cast.group_id(step), partitions, member_id, options.number(step, "generation", -1))
     is_stable = step.options.get("stable") == "true"
     return offset_fetch(version, [of], topic_id=_topic_id(cast, version), require_stable=is_stable)
 
@@ -339,6 +309,8 @@ _BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
     "list": _list,
     "delete": _delete,
     "find-coordinator": lambda step, cast, version: find_coordinator(
-        version, [cast.group_id(step)], _number(step, "key-type", 0)
+        version, [cast.group_id(step)], options.number(step, "key-type", 0)
     ),
+    **SHARE_BUILDERS,
+    **STREAMS_BUILDERS,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import count
@@ -12,9 +13,11 @@ from kshim.tools.client_security import Security
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.requests import Unsupported
+from kshim.tools.scenario.streams_groups import internal_topics
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
+from kshim_protocol.group_requests import find_coordinator
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -22,20 +25,38 @@ from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from kshim_protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadStateSummaryData,
+)
 from kshim_protocol.partitioner import partition_for
 
 Address = tuple[str, int]
 """Host and port."""
 
 METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
-API_VERSIONS = 18
+API_VERSIONS, READ_STATE_SUMMARY = 18, 87
+GROUP_COORDINATOR, SHARE_COORDINATOR = 0, 2
+FIRST_WITH_KEYS = 4
+"""First version of FindCoordinator that asks about several."""
 USUAL_OFFSETS_PARTITIONS = 50
 _WHO = ApiVersionsRequest(client_software_name="kshim", client_software_version="conform")
 BROKER_RESOURCE = 4
-NEW_PROTOCOL = frozenset({"consumer-heartbeat", "consumer-describe", "configure"})
-"""Verbs that need the feature group.version."""
+_GROUP_VERSION, _SHARE_VERSION, _STREAMS_VERSION = "group.version", "share.version", "streams.version"
+FEATURES = {
+    **dict.fromkeys(("consumer-heartbeat", "consumer-describe"), _GROUP_VERSION),
+    **dict.fromkeys(("share-heartbeat", "share-describe", "share-fetch", "share-acknowledge"), _SHARE_VERSION),
+    **dict.fromkeys(("share-offsets", "share-alter-offsets", "share-delete-offsets"), _SHARE_VERSION),
+    **dict.fromkeys(("streams-heartbeat", "streams-describe"), _STREAMS_VERSION),
+}
+"""What verbs need that a broker may lack although it knows their APIs."""
+_MEANING = {
+    _GROUP_VERSION: "the new group protocol",
+    _SHARE_VERSION: "share groups",
+    _STREAMS_VERSION: "streams groups",
+}
 MAX_SIZE = "group.max.size"
 ROOM = 10
 """Members that a scenario may have without asking for room."""
@@ -65,6 +86,7 @@ class Setting:
         self.caps = caps
         self.nodes: dict[Address, Client] = {address: self.admin}
         self.homes: dict[str, Address] = {}
+        self.leaders: dict[tuple[str, int], Address] = {}
         self.made: set[str] = set()
         self.node_id = -1
 
@@ -82,15 +104,19 @@ class Setting:
         self.cast.max_versions = {
             api.api_key: min(api.max_version, self.caps.get(api.api_key, api.max_version)) for api in served
         }
-        has_epochs = any(step.verb in NEW_PROTOCOL for step in scenario.steps)
-        if has_epochs:
-            self._check_group_version()
+        needed = {FEATURES[step.verb] for step in scenario.steps if step.verb in FEATURES}
+        features = self._features() if needed else frozenset()
+        for feature in sorted(needed - features):
+            raise Unsupported(f"the broker does not serve {_MEANING[feature]} (feature {feature})")
         self.home(self.cast.unique_group)
         self._check_config(scenario.config)
+        self.made |= internal_topics(scenario.topology, self.cast)
         if scenario.topics:
             self.create_topics(scenario.topics)
-            if has_epochs:
+            if needed and _GROUP_VERSION in features:
                 self._wait_until_assignable(scenario.topics)
+            if _SHARE_VERSION in needed:
+                self._wait_for_share_coordinator(scenario.topics)
 
     def _wait_until_assignable(self, topics: Mapping[str, int]) -> None:
         """Wait until the coordinator knows the topics, too, which in Kafka hears of them later than clients do.
@@ -125,6 +151,30 @@ class Setting:
                 return
             time.sleep(PAUSE_S)
         raise Unsupported(f"the coordinator assigns no partitions of {', '.join(topics)}")
+
+    def _wait_for_share_coordinator(self, topics: Mapping[str, int]) -> None:
+        """Wait until the states of share partitions can be written: Kafka makes their topic when it is first asked."""
+        group_id = self.cast.unique_group
+        version = self._version(READ_STATE_SUMMARY, 0)
+        for name, partitions in topics.items():
+            topic_id = self.cast.topic_id(self.cast.topic(name))
+            for index in range(partitions):
+                key = f"{group_id}:{urlsafe_b64encode(topic_id).decode().rstrip('=')}:{index}"
+                address = self._find_coordinator(key, SHARE_COORDINATOR)
+                if version is not None:
+                    self._wait_for_state(address, group_id, topic_id, index)
+
+    def _wait_for_state(self, address: Address, group_id: str, topic_id: bytes, index: int) -> None:
+        partition = PartitionData(partition=index, leader_epoch=0)
+        request = ReadShareGroupStateSummaryRequest(
+            group_id=group_id, topics=(ReadStateSummaryData(topic_id=topic_id, partitions=(partition,)),)
+        )
+        for _ in range(TRIES):
+            (topic,) = self.at(address).ask(request, 0).results
+            if topic.partitions[0].error_code not in COORDINATOR_ERRORS:
+                return
+            time.sleep(PAUSE_S)
+        raise Unsupported("the share coordinator does not load its shards")
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
         """Make topics and wait until the broker shows them; one that cannot create them may do so when asked."""
@@ -196,19 +246,36 @@ class Setting:
             self.nodes[address] = Client(*address, client_id="conform", security=self.security)
         return self.nodes[address]
 
-    def _find_coordinator(self, group_id: str) -> Address:
-        version = self._version(FIND_COORDINATOR, 2)
+    def leader(self, topic: str, index: int) -> Address:
+        """Where the leader of a partition listens, by the topic's name in the file. Raises Unsupported."""
+        if (topic, index) not in self.leaders:
+            version = self._version(METADATA, 12)
+            assert version is not None
+            wanted = (MetadataRequestTopic(name=self.cast.topic(topic)),)
+            answer = self.admin.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), version)
+            nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+            found = [one.leader_id for one in answer.topics[0].partitions if one.partition_index == index]
+            if not found or found[0] not in nodes:
+                raise Unsupported(f"{topic}-{index} has no leader")
+            self.leaders[topic, index] = nodes[found[0]]
+        return self.leaders[topic, index]
+
+    def _find_coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> Address:
+        version = self._version(FIND_COORDINATOR, 2 if key_type == GROUP_COORDINATOR else 6)
         if version is None:
             raise Unsupported("the broker does not serve FindCoordinator")
         error: int = ErrorCode.NONE
         for _ in range(TRIES):
-            found = self.admin.ask(FindCoordinatorRequest(key=group_id, key_type=0), version)
+            answer = self.admin.ask(find_coordinator(version, [key], key_type), version)
+            found = answer.coordinators[0] if version >= FIRST_WITH_KEYS else answer
             error = found.error_code
             if error == ErrorCode.NONE:
                 address = (found.host, found.port)
+                if key_type != GROUP_COORDINATOR:
+                    return address
                 if self._version(DESCRIBE_GROUPS, 0) is not None:
                     # Kafka names the node before it has loaded the group's partition of the offsets topic.
-                    described = self.at(address).ask(DescribeGroupsRequest(groups=(group_id,)), 0)
+                    described = self.at(address).ask(DescribeGroupsRequest(groups=(key,)), 0)
                     error = described.groups[0].error_code
                 if error not in COORDINATOR_ERRORS:
                     self.node_id = found.node_id
@@ -218,13 +285,12 @@ class Setting:
             time.sleep(PAUSE_S)
         raise Unsupported(f"no coordinator: {ErrorCode(error).name}")
 
-    def _check_group_version(self) -> None:
-        """Brokers may know the APIs of the new group protocol without serving it."""
-        version = self._version(API_VERSIONS, 3)
-        answer = None if version != 3 else self.admin.ask(_WHO, 3)
-        features = {} if answer is None else {each.name: each.max_version_level for each in answer.finalized_features}
-        if not features.get("group.version"):
-            raise Unsupported("the broker does not serve the new group protocol (feature group.version)")
+    def _features(self) -> frozenset[str]:
+        """Those that are on: brokers may know APIs without serving them."""
+        if self._version(API_VERSIONS, 3) != 3:
+            return frozenset()
+        answer = self.admin.ask(_WHO, 3)
+        return frozenset(each.name for each in answer.finalized_features if each.max_version_level)
 
     def _check_config(self, wanted: Mapping[str, str]) -> None:
         has = {**self._told((*wanted, MAX_SIZE)), **self.assume}

@@ -13,6 +13,7 @@ from kshim.tools.report import Verdict
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
 from kshim.tools.scenario.model import Outcome, Scenario, Step
+from kshim.tools.scenario.options import is_partition
 from kshim.tools.scenario.requests import Unsupported, build_request
 from kshim.tools.scenario.setting import Address, Setting
 from kshim.tools.scenario.verdict import Failure, Mismatch, Result, judge
@@ -24,6 +25,7 @@ PARKED_S = 0.15
 """How long a request must stay unanswered to count as parked."""
 ADVANCE_SLACK_MS = 1_500
 JOIN_GROUP = 11
+TO_LEADERS = frozenset({"produce", "share-fetch", "share-acknowledge"})
 FIRST_WITH_IDS = 4
 
 
@@ -126,15 +128,22 @@ class _Player:
             client.close()
         self.parked.pop(name, None)
 
-    def _client(self, name: str, group_id: str) -> Client:
-        """The connection of an actor ("" for none) to the coordinator of a group."""
-        home = self.setting.home(group_id)
+    def _client(self, name: str, home: Address) -> Client:
+        """The connection of an actor ("" for none) to a broker."""
         if not name:
             return self.setting.at(home)
         connections = self.clients.setdefault(name, {})
         if home not in connections:
             connections[home] = Client(*home, client_id=f"conform-{name}", security=self.setting.security)
         return connections[home]
+
+    def _home(self, step: Step) -> Address:
+        """The coordinator of the group, or the leader of the first partition that a step about records names."""
+        if step.verb not in TO_LEADERS:
+            return self.setting.home(self.cast.group_id(step))
+        named = next(filter(is_partition, (*step.options, *step.words)), None)
+        topic, _, index = (named or f"{next(iter(self.scenario.topics))}-0").rpartition("-")
+        return self.setting.leader(topic, int(index))
 
     def play_all(self) -> None:
         self.setting.prepare(self.scenario)
@@ -199,7 +208,7 @@ class _Player:
 
     def _request(self, step: Step) -> list[_Answer]:
         request, version = build_request(step, self.cast)
-        client = self._client(step.actor, self.cast.group_id(step))
+        client = self._client(step.actor, self._home(step))
         client.send(request, version)
         expected = step.expectation.own
         assert expected is not None
