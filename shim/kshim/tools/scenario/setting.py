@@ -86,7 +86,7 @@ class Setting:
         self.caps = caps
         self.nodes: dict[Address, Client] = {address: self.admin}
         self.homes: dict[str, Address] = {}
-        self.leaders: dict[tuple[str, int], Address] = {}
+        self.leaders: dict[str, Address] = {}
         self.made: set[str] = set()
         self.node_id = -1
 
@@ -246,19 +246,26 @@ class Setting:
             self.nodes[address] = Client(*address, client_id="conform", security=self.security)
         return self.nodes[address]
 
-    def leader(self, topic: str, index: int) -> Address:
-        """Where the leader of a partition listens, by the topic's name in the file. Raises Unsupported."""
-        if (topic, index) not in self.leaders:
-            version = self._version(METADATA, 12)
-            assert version is not None
-            wanted = (MetadataRequestTopic(name=self.cast.topic(topic)),)
-            answer = self.admin.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), version)
-            nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-            found = [one.leader_id for one in answer.topics[0].partitions if one.partition_index == index]
-            if not found or found[0] not in nodes:
-                raise Unsupported(f"{topic}-{index} has no leader")
-            self.leaders[topic, index] = nodes[found[0]]
-        return self.leaders[topic, index]
+    def leader(self, partitions: Iterable[str]) -> Address:
+        """Where the leader of the first of these listens that has one. Raises Unsupported."""
+        for name in partitions:
+            if name not in self.leaders:
+                self._find_leaders(name.rpartition("-")[0])
+            if name in self.leaders:
+                return self.leaders[name]
+        raise Unsupported(f"{', '.join(partitions)}: no leader")
+
+    def _find_leaders(self, topic: str) -> None:
+        version = self._version(METADATA, 12)
+        assert version is not None
+        wanted = (MetadataRequestTopic(name=self.cast.topic(topic)),)
+        answer = self.admin.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), version)
+        nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        self.leaders |= {
+            f"{topic}-{one.partition_index}": nodes[one.leader_id]
+            for one in answer.topics[0].partitions
+            if one.leader_id in nodes
+        }
 
     def _find_coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> Address:
         version = self._version(FIND_COORDINATOR, 2 if key_type == GROUP_COORDINATOR else 6)

@@ -206,6 +206,7 @@ def _read_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> _Rea
     return response.error_code, {
         "epoch": str(response.member_epoch),
         "assigned": "unchanged" if assignment is None else partition_names(assignment.topic_partitions, cast),
+        "count": str(sum(len(topic.partitions) for topic in assignment.topic_partitions) if assignment else 0),
         "id": "null" if response.member_id is None else cast.name_of(response.member_id),
         "interval": str(response.heartbeat_interval_ms),
         "message": cast.plain(response.error_message),

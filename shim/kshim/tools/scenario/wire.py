@@ -138,12 +138,11 @@ class _Player:
         return connections[home]
 
     def _home(self, step: Step) -> Address:
-        """The coordinator of the group, or the leader of the first partition that a step about records names."""
+        """The coordinator of the group; for records the leader of the first partition named that exists, else of the first topic."""
         if step.verb not in TO_LEADERS:
             return self.setting.home(self.cast.group_id(step))
-        named = next(filter(is_partition, (*step.options, *step.words)), None)
-        topic, _, index = (named or f"{next(iter(self.scenario.topics))}-0").rpartition("-")
-        return self.setting.leader(topic, int(index))
+        named = [*filter(is_partition, (*step.options, *step.words)), f"{next(iter(self.scenario.topics))}-0"]
+        return self.setting.leader(named)
 
     def play_all(self) -> None:
         self.setting.prepare(self.scenario)
