@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -246,7 +246,7 @@ class Setting:
             self.nodes[address] = Client(*address, client_id="conform", security=self.security)
         return self.nodes[address]
 
-    def leader(self, partitions: Iterable[str]) -> Address:
+    def leader(self, partitions: Sequence[str]) -> Address:
         """Where the leader of the first of these listens that has one. Raises Unsupported."""
         for name in partitions:
             if name not in self.leaders:
