@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from kshim.tools.scenario.streams_groups import STATUSES
 from kshim_protocol.errors import ErrorCode
 from tests.transcripts.rules_table import NOT_SCENARIOS
 
 RULES: list[dict[str, str]] = tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))["rule"]
 KEYS = ["id", "api", "when", "answer", "effect", "record", "timer", "code", "source", "section"]
 APIS = {
+    "AlterShareGroupOffsets",
     "ConsumerGroupDescribe",
     "ConsumerGroupHeartbeat",
     "Coordinator",
     "DeleteGroups",
+    "DeleteShareGroupOffsets",
     "DescribeGroups",
+    "DescribeShareGroupOffsets",
     "FindCoordinator",
     "Heartbeat",
     "JoinGroup",
@@ -29,6 +33,12 @@ APIS = {
     "OffsetCommit",
     "OffsetDelete",
     "OffsetFetch",
+    "ShareAcknowledge",
+    "ShareFetch",
+    "ShareGroupDescribe",
+    "ShareGroupHeartbeat",
+    "StreamsGroupDescribe",
+    "StreamsGroupHeartbeat",
     "SyncGroup",
     "TxnOffsetCommit",
 }
@@ -54,7 +64,7 @@ def test_a_rule_is_well_formed(rule: dict[str, str]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*(\.[a-z0-9]+(-[a-z0-9]+)*){1,3}", rule["id"])
     assert rule["api"] in APIS
     assert rule["source"] in ("M", "S")
-    assert re.fullmatch(r"([1-9]|1[0-3])(\.\d+)?", rule["section"])
+    assert re.fullmatch(r"([1-9]|1[0-5])(\.\d+)?", rule["section"])
     for text in rule.values():
         assert text == text.strip()
         assert text
@@ -63,11 +73,11 @@ def test_a_rule_is_well_formed(rule: dict[str, str]) -> None:
 
 
 @any_rule
-def test_errors_bear_kafkas_names(rule: dict[str, str]) -> None:
+def test_errors_and_statuses_bear_kafkas_names(rule: dict[str, str]) -> None:
     if "answer" in rule:
         assert rule["answer"].split(";")[0] in ERRORS | {"parked"}
     for text in (text for key, text in rule.items() if key != "code"):
-        assert set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text)) <= ERRORS
+        assert set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text)) <= ERRORS | set(STATUSES)
 
 
 @any_rule
@@ -82,7 +92,7 @@ def test_the_code_of_a_rule_exists(rule: dict[str, str]) -> None:
 
 
 def test_every_section_of_the_study_has_rules() -> None:
-    assert {rule["section"].split(".")[0] for rule in RULES} == {str(section) for section in range(1, 14)}
+    assert {rule["section"].split(".")[0] for rule in RULES} == {str(section) for section in range(1, 16)}
 
 
 @any_rule

@@ -22,14 +22,17 @@ HEARTBEAT_INTERVALS = {
     "group.consumer.min.heartbeat.interval.ms": "5000",
     "group.consumer.max.heartbeat.interval.ms": "15000",
 }
+MAX_SIZES = ("group.consumer.max.size", "group.share.max.size", "group.streams.max.size")
 SETTINGS: dict[str, dict[str, str]] = {
     "plain": {
         "group.initial.rebalance.delay.ms": "0",
         "offset.metadata.max.bytes": "4096",
+        "group.share.min.record.lock.duration.ms": "1000",
+        "group.streams.initial.rebalance.delay.ms": "3000",
         **MIN_SESSION,
         **HEARTBEAT_INTERVALS,
     },
-    "delay": {"group.initial.rebalance.delay.ms": "1000", "group.consumer.max.size": "2", **MIN_SESSION},
+    "delay": {"group.initial.rebalance.delay.ms": "1000", **dict.fromkeys(MAX_SIZES, "2"), **MIN_SESSION},
     "small": {"group.initial.rebalance.delay.ms": "0", "group.max.size": "2", **MIN_SESSION},
 }
 """One broker is started for each; a scenario is played on the first that has all it needs."""

@@ -14,6 +14,8 @@ ELSEWHERE = {
     "find.": "tests/broker",
     "check.find-coordinator.": "tests/broker",
     "consumer.": "the scenarios, which tests/transcripts plays on the coordinator",
+    "share.": "the scenarios, which tests/transcripts plays on a node",
+    "streams.": "the scenarios, which tests/transcripts plays on a node",
 }
 """Prefixes of rules that are not this folder's, and whose they are."""
 
