@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from integration.support.kshim import KshimProcess
 from kshim.tools.client import Client
 from kshim.tools.report import Verdict
@@ -99,6 +101,47 @@ def test_what_kafka_does_otherwise_is_asked_of_kshim_only(kshim_process: KshimPr
     result = run(kshim_process, "list -> NONE\n", HEADER + "differs: Kafka is slower\n")
     assert result.verdict is Verdict.SKIPPED
     assert result.reason == "kshim differs from Kafka on purpose: Kafka is slower"
+
+
+@pytest.mark.parametrize(
+    ("suite", "feature", "what"),
+    [
+        ("share", "share.version", "share groups"),
+        ("streams", "streams.version", "streams groups"),
+    ],
+)
+def test_what_a_broker_does_not_serve_is_skipped_with_the_feature(
+    suite: str, feature: str, what: str, tmp_path: Path
+) -> None:
+    kshim = KshimProcess(tmp_path, config={f"kshim.{feature}": "0"})
+    kshim.start()
+    try:
+        done = run_conform(f"--bootstrap-server={kshim.bootstrap}", f"--suite={suite}", "--output=json")
+    finally:
+        kshim.stop()
+    found = json.loads(done.stdout)
+    assert (found["passed"], found["failed"]) == (0, 0)
+    assert f"the broker does not serve {what} (feature {feature})" in {one["reason"] for one in found["behaviours"]}
+    assert done.returncode == 1  # nothing could be asked
+
+
+def test_a_scenario_that_cannot_be_said_fails_where_it_says_so(kshim_process: KshimProcess) -> None:
+    result = run(kshim_process, "share-acknowledge a t-0=0-4 -> NONE\n", HEADER + "topics: t:1\n")
+    assert result.failure is not None
+    assert result.failure.line == 7
+    assert "records are FIRST-LAST:TYPE" in result.failure.seen
+
+
+def test_internal_topics_of_a_topology_are_deleted_too(kshim_process: KshimProcess) -> None:
+    made = "streams-heartbeat a -> NONE status=ASSIGNMENT_DELAYED,MISSING_INTERNAL_TOPICS\nadvance 500\nlist -> NONE\n"
+    header = HEADER + "topics: t:2\ntopology: 0 source=t sink=r; 1 repartition=r changelog=s\n"
+    result = run(kshim_process, made, header)
+    assert result.verdict is Verdict.PASSED, result.failure
+    host, _, port = kshim_process.bootstrap.rpartition(":")
+    client = Client(host, int(port), client_id="test")
+    names = [topic.name for topic in client.ask(MetadataRequest(topics=None), 9).topics]
+    client.close()
+    assert not [name for name in names if name.startswith("conform-")]
 
 
 def test_topics_are_deleted_afterwards(kshim_process: KshimProcess) -> None:

@@ -9,6 +9,7 @@ from kshim.replay.player import turns
 from kshim.replay.replay import Recording
 from kshim.replay.to_test import ScenarioWriter, WrittenScenario
 from kshim.tools.scenario.parse import parse_scenario
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.metadata import MetadataRequest
 from tests.recording.session import Member, Recorded, a_stable_member
@@ -153,3 +154,18 @@ def test_what_a_scenario_cannot_say_is_listed() -> None:
         "request 6, DescribeGroups v5: it is about several groups",
     ]
     assert all(f"# - {note}" in scenario.text for note in scenario.notes)
+
+
+def test_requests_of_the_new_protocols_are_left_out_and_named() -> None:
+    recorded = Recorded(NO_DELAY, topics={"t": 1})
+    a_stable_member(recorded.node)
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="h",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    recorded.node.client("other").ask(joining, 1)
+    assert written(recorded).notes == ["1 ConsumerGroupHeartbeat request"]

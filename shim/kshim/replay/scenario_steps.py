@@ -15,9 +15,6 @@ from kshim.tools.scenario.parse import parse_step
 from kshim.tools.scenario.requests import APIS, build_request
 from kshim_protocol.frame import BuildError
 
-VERBS: Final = {api_key: verb for verb, (api_key, _) in APIS.items() if verb != "find-coordinator"}
-"""By API key: what a scenario can ask."""
-
 
 class Unsayable(Exception):
     """A request that no step stands for; `str(error)` says why."""
@@ -345,6 +342,10 @@ _WORDS: Final[dict[str, Callable[[Steps, Asked, str], Iterator[str]]]] = {
     "list": _list,
     "delete": _delete,
 }
+
+
+VERBS: Final = {APIS[verb][0]: verb for verb in _WORDS}
+"""By API key: what a recording becomes steps of."""
 
 
 def group_of(asked: Asked) -> str | None:

@@ -12,7 +12,7 @@ from kshim.tools.client_security import Security
 from kshim.tools.report import Verdict
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
-from kshim.tools.scenario.model import Outcome, Scenario, Step
+from kshim.tools.scenario.model import Outcome, Scenario, ScenarioError, Step
 from kshim.tools.scenario.options import is_partition
 from kshim.tools.scenario.requests import Unsupported, build_request
 from kshim.tools.scenario.setting import Address, Setting
@@ -68,7 +68,7 @@ def play(
         return result(Verdict.SKIPPED, str(unsupported), missing=unsupported.missing)
     except Mismatch as mismatch:
         return result(Verdict.FAILED, failure=mismatch.failure)
-    except (BrokerGone, TimeoutError, ProtocolError, OSError) as error:
+    except (BrokerGone, TimeoutError, ProtocolError, OSError, ScenarioError) as error:
         seen = f"{type(error).__name__}: {error}"
         at = player.step
         line, text = (at.line, at.text) if at else (0, "prepare")
