@@ -51,7 +51,8 @@ def test_a_share_session_goes_on_with_every_answer_that_is_no_error() -> None:
     seen = []
     for response, line in ((answer, ""), (refused, ""), (answer, ""), (answer, "epoch=-1"), (answer, "")):
         step = parse_step(f"share-fetch a t-0 {line} -> NONE")
-        seen.append(build_request(step, cast)[0].share_session_epoch)
+        asked: Any = build_request(step, cast)[0]
+        seen.append(asked.share_session_epoch)
         for _ in range(2):  # an answer may be looked at more than once
             observe(step, response, 2, cast)
     assert seen == [0, 1, 1, -1, 0]
