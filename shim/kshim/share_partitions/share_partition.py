@@ -127,7 +127,8 @@ class SharePartition:
     def acknowledge(self, member_id: str, batches: Sequence[Acknowledged], limits: Limits, now_ms: int) -> Write | None:
         """What a member has made of its records: all of that holds, or nothing but renewals. None: there is nothing to write.
 
-        Raises KafkaError: INVALID_REQUEST (past what is in flight), INVALID_RECORD_STATE (not acquired, or another's).
+        Raises KafkaError: INVALID_REQUEST (past what is in flight), INVALID_RECORD_STATE (not acquired, or another's),
+        UNKNOWN_SERVER_ERROR (from before the start, and nothing is in flight).
         """
         changed: list[StateBatch] = []
         try:
@@ -148,6 +149,8 @@ class SharePartition:
         place = window.floor(first)
         if place is None and first < window.start_offset <= last:
             place = window.floor(window.start_offset)
+            if place is None:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka trips over it
         if place is None:
             raise _refused("Batch record not found. The request batch offsets are not found in the cache.")
         found = window.beginning_between(window.batches[place].first, last)

@@ -403,6 +403,34 @@ def test_acknowledgements_are_checked_as_kafka_does() -> None:
     assert member.say((0, 4, ACCEPT)) == "NONE"  # below the start by now
 
 
+def test_what_is_said_from_before_the_start_fails_as_a_whole_where_nothing_is_in_flight() -> None:
+    node, member = a_reader(batches=1)
+    assert member.acquire() == "0:0-4x1"
+    assert member.say((0, 4, ACCEPT)) == "NONE"
+    assert member.say((-1, 4, ACCEPT)) == "NONE"  # wholly before the start
+    assert member.say((4, 5, ACCEPT)) == "! UNKNOWN_SERVER_ERROR"
+    member.session_epoch += 1  # it was taken
+    assert member.acquire(said={0: [(4, 5, ACCEPT)]}) == "! UNKNOWN_SERVER_ERROR"
+    member.session_epoch += 1
+    produce(node.client("p"), "t", a_batch(b"later"))
+    assert member.acquire() == "0:5-5x1"
+    assert member.say((4, 5, ACCEPT)) == "NONE"
+
+
+def test_what_is_said_of_other_partitions_before_such_a_failure_holds() -> None:
+    node = configured(a_share_node(partitions=2), auto_offset_reset="earliest")
+    for index in (0, 1):
+        produce(node.client("p"), "t", a_batch(b"x"), first_partition=index)
+    member = Member(node, "a")
+    member.join()
+    assert member.acquire(partitions=(0, 1)) == "0:0-0x1 1:0-0x1"
+    assert member.say((0, 0, ACCEPT), index=1) == "NONE"
+    assert member.acquire(said={0: [(0, 0, ACCEPT)], 1: [(0, 1, ACCEPT)]}) == "! UNKNOWN_SERVER_ERROR"
+    member.session_epoch += 1
+    node.pass_ms(LOCK_MS)
+    assert member.acquire() == ""
+
+
 def test_a_renewal_that_would_fetch_is_refused_and_takes_no_epoch() -> None:
     _, member = a_reader()
     member.acquire()

@@ -73,6 +73,8 @@ def acknowledge_all(
 
     Returns what writes it: until that is called nothing else happens to these records. A partition of which nothing is said
     is answered if the broker takes what is said of another.
+
+    Raises KafkaError: UNKNOWN_SERVER_ERROR, where an exception ends the whole request in Kafka; what came before it holds.
     """
     said = {
         (topic.topic_id, one.partition_index): one.acknowledgement_batches
@@ -104,6 +106,10 @@ def acknowledge_all(
         try:
             writes.append(_acknowledge(node, group_id, member_id, place, taken[place], context, is_known))
         except KafkaError as error:
+            if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                for write in writes:
+                    write()
+                raise
             is_known(place, Result(error.code, error.message))
     return writes
 

@@ -30,7 +30,8 @@ def share_acknowledge(
 ) -> Step:
     """Answer when everything is written. Epoch -1 ends the session, and releases what else the member holds.
 
-    Errors: INVALID_REQUEST (null group, bad member id), SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH (also for 0).
+    Errors: INVALID_REQUEST (null group, bad member id), SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH (also for 0),
+    UNKNOWN_SERVER_ERROR (as in `acknowledge_all`).
     """
     sessions = node.share_sessions
     try:
@@ -58,7 +59,11 @@ def share_acknowledge(
         )
 
     is_renewal = request.is_renew_ack
-    for write in acknowledge_all(node, group_id, member_id, request.topics, context, is_renewal=is_renewal, then=then):
+    try:
+        writes = acknowledge_all(node, group_id, member_id, request.topics, context, is_renewal=is_renewal, then=then)
+    except KafkaError as error:
+        return answered(ticket, request.error_response(error.code, context.api_version))
+    for write in writes:
         write()
     return Step()
 

@@ -44,7 +44,8 @@ def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext,
     """Take acknowledgements, then acquire records for the member; wait up to `max_wait_ms` where there are none.
 
     Errors: INVALID_REQUEST (null group, bad member id, acknowledgements in a first request, a renewal that fetches),
-    SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after `max_wait_ms`).
+    SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after `max_wait_ms`),
+    UNKNOWN_SERVER_ERROR (as in `acknowledge_all`).
     """
     try:
         group_id, member_id = require_member(request.group_id, request.member_id)
@@ -56,15 +57,18 @@ def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext,
             return Step()
         return answered(ticket, response)
     fetch = _ShareFetch(node, request, context, ticket, session)
-    writes = acknowledge_all(
-        node,
-        group_id,
-        member_id,
-        request.topics if _says_something(request) else (),
-        context,
-        is_renewal=request.is_renew_ack,
-        then=fetch.acknowledged,
-    )
+    try:
+        writes = acknowledge_all(
+            node,
+            group_id,
+            member_id,
+            request.topics if _says_something(request) else (),
+            context,
+            is_renewal=request.is_renew_ack,
+            then=fetch.acknowledged,
+        )
+    except KafkaError as error:
+        return answered(ticket, request.error_response(error.code, context.api_version))
     fetch.begin()  # what is released by the same request is there for the next one, or if there is nothing else
     for write in writes:
         write()
