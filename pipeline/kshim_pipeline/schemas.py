@@ -145,6 +145,7 @@ _EVENT_GAP: Final = StructType(
         StructField("unowned_ms", LongType()),
         StructField("from_member_id", StringType()),
         StructField("to_member_id", StringType()),
+        StructField("had_state", BooleanType()),
     ]
 )
 _EVENT_STEP: Final = StructType(
@@ -152,6 +153,7 @@ _EVENT_STEP: Final = StructType(
         StructField("state", StringType()),
         StructField("epoch", LongType()),
         *(StructField(name, ArrayType(StringType())) for name in ("to_revoke", "revoked", "received")),
+        *(StructField(name, ArrayType(StringType())) for name in ("standby_revoked", "standby_received", "promoted")),
     ]
 )
 _EVENT_COURSE: Final = StructType(

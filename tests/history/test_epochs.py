@@ -75,7 +75,14 @@ def test_a_rebalance_says_when_each_member_was_told_to_revoke_had_and_got() -> N
 def test_a_partition_that_changes_hands_says_how_long_nobody_had_it() -> None:
     world = World()
     shared(world)
-    gap = {"topic": "t", "partition": 2, "unowned_ms": 20, "from_member_id": "a", "to_member_id": "b"}
+    gap = {
+        "topic": "t",
+        "partition": 2,
+        "unowned_ms": 20,
+        "from_member_id": "a",
+        "to_member_id": "b",
+        "had_state": None,
+    }
     documents = told(world)
     assert documents[-1]["reconciliation"]["unowned"] == [gap]
     assert documents[-2]["type"] == "member_reconciled"

@@ -46,6 +46,7 @@ class Cause(Enum):
     SUBSCRIPTION_CHANGED = "subscription_changed", Subject.CLIENT
     REBALANCE_ENFORCED = "rebalance_enforced", Subject.CLIENT
     PROTOCOL_CHANGED = "protocol_changed", Subject.GROUP
+    SETTINGS_CHANGED = "settings_changed", Subject.GROUP
     REMOVED_BY_ADMIN = "removed_by_admin", Subject.GROUP
     UNKNOWN = "unknown", Subject.CLIENTS
 
@@ -66,6 +67,7 @@ TOLD_BY_BROKER: Final = {
     ),
     "subscription_changed": (Cause.SUBSCRIPTION_CHANGED, "it changed what it subscribes to"),
     "topics_changed": (Cause.PARTITIONS_ADDED, "topics of the group were made, deleted or got partitions"),
+    "settings_changed": (Cause.SETTINGS_CHANGED, "the settings with which its tasks are assigned are others"),
     "expression_resolved": (Cause.TOPIC_CREATED, "a regular expression stands for other topics"),
 }
 """Reasons that leave no doubt, for in the new group protocol the broker knows subscriptions, topics, and who speaks which protocol."""

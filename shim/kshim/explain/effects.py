@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Fact, Kind
+from kshim.explain.facts import Fact, Kind, Moved
 from kshim.explain.lives import Group
+
+
+class MovedTask(TypedDict):
+    """A task that had no living owner for a time: from which client it went to which, and whether that had kept its state."""
+
+    task: str
+    from_client: str
+    to_client: str
+    unowned_ms: int
+    had_state: bool
 
 
 class Effect(NamedTuple):
@@ -24,6 +34,10 @@ class Effect(NamedTuple):
     is_observed: bool
     has_epochs: bool = False
     """A group of the new protocol, whose phase revoke takes the place of JOIN in these fields."""
+    has_tasks: bool = False
+    """A streams group, whose members have tasks."""
+    moved: tuple[MovedTask, ...] = ()
+    """Its active tasks that nobody ran for a time, the longest first."""
 
 
 def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> Iterator[Effect]:
@@ -38,12 +52,18 @@ def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> It
         after = [fact for fact in completed if fact.ts_ms >= last][:1]
         rebalances = [fact for fact in completed if first_ms <= fact.ts_ms < last] + after
         if rebalances:
-            yield _effect(name, mine, rebalances, completed)
+            yield _effect(groups[name], mine, rebalances, completed)
 
 
-def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], completed: list[Fact]) -> Effect:
+def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], completed: list[Fact]) -> Effect:
     phases = [fact.phases for fact in rebalances if fact.phases is not None]
     slowest = max(phases, key=lambda each: each.last_wait_ms or 0, default=None)
+    silent = {
+        each.member.member_id: each.fact.ts_ms - each.from_ms
+        for each in mine
+        if each.what is What.DEPARTED and each.member is not None
+    }
+    moved = [_way(each, group, silent.get(each.from_member_id, 0)) for phase in phases for each in phase.moved]
     unowned = [
         end_ms - each.from_ms
         for each in mine
@@ -51,7 +71,7 @@ def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], complete
         and (end_ms := next((fact.ts_ms for fact in completed if fact.ts_ms >= each.fact.ts_ms), None)) is not None
     ]
     return Effect(
-        group=name,
+        group=group.name,
         rebalance_count=len(rebalances),
         join_ms=max((each.join_ms for each in phases if each.join_ms is not None), default=None),
         sync_ms=max((each.sync_ms for each in phases if each.sync_ms is not None), default=None),
@@ -60,4 +80,18 @@ def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], complete
         unowned_ms=max([*unowned, *(each.unowned_ms for each in phases if each.unowned_ms)], default=None),
         is_observed=all(fact.is_observed for fact in rebalances) and all(each.is_last_observed for each in phases),
         has_epochs=any(each.has_epochs for each in phases),
+        has_tasks=any(each.has_tasks for each in phases),
+        moved=tuple(sorted(moved, key=lambda each: -each["unowned_ms"])),
+    )
+
+
+def _way(moved: Moved, group: Group, silent_ms: int) -> MovedTask:
+    """Where a task went, from a member that had been silent for so long when it was gone."""
+    from_life, to_life = map(group.life_with, (moved.from_member_id, moved.to_member_id))
+    return MovedTask(
+        task=moved.task,
+        from_client=moved.from_member_id if from_life is None else from_life.member.name,
+        to_client=moved.to_member_id if to_life is None else to_life.member.name,
+        unowned_ms=silent_ms + moved.unowned_ms,
+        had_state=moved.had_state,
     )

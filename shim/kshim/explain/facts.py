@@ -110,6 +110,16 @@ class Subscription(NamedTuple):
     assignors: tuple[str, ...] = ()
 
 
+class Moved(NamedTuple):
+    """An active task of a streams group that went from one member to another. `had_state`: the other one had kept its state."""
+
+    task: str
+    unowned_ms: int
+    from_member_id: str
+    to_member_id: str
+    had_state: bool
+
+
 class Phases(NamedTuple):
     """How a rebalance went."""
 
@@ -131,6 +141,10 @@ class Phases(NamedTuple):
     """How many partitions of each topic were assigned, as far as a record of the generation is there."""
     is_last_observed: bool = True
     """False: who was last is concluded from commits."""
+    has_tasks: bool = False
+    """Of a streams group, whose members have tasks instead of partitions."""
+    moved: tuple[Moved, ...] = ()
+    """Its tasks that had no owner meanwhile, the longest first, as far as the source has them."""
 
 
 class Committed(NamedTuple):

@@ -38,6 +38,7 @@ _SENTENCES = {
     Cause.SUBSCRIPTION_CHANGED: "{who} changed its subscription.",
     Cause.REBALANCE_ENFORCED: "The application of {who} asked for a rebalance.",
     Cause.PROTOCOL_CHANGED: "{groups} went over to the other group protocol, classic or consumer, while it had members.",
+    Cause.SETTINGS_CHANGED: "The settings with which tasks of {groups} are assigned were changed.",
     Cause.REMOVED_BY_ADMIN: "An administrator removed {clients} from {groups}.",
     Cause.UNKNOWN: "Something disturbed {groups}, which involves {clients}; its cause is unknown.",
 }
@@ -63,6 +64,25 @@ _ADVICE = {
     Cause.REMOVED_BY_ADMIN: "Nothing, if it was wanted: a process that still runs joins again by itself. Stop it first, if it is to stay away.",
 }
 
+_OF_STREAMS = {
+    Cause.SLOW_POLL: "{who} was late to give up its tasks, as it processed records or closed their state.",
+}
+"""Of streams groups, in place of those above."""
+
+_RETURNS = "Set group.instance.id, and let the process leave for now: its tasks wait for it for {session}."
+_ADVICE_OF_STREAMS = {
+    Cause.DEPLOY: _RETURNS,
+    Cause.RESTART: _RETURNS,
+    Cause.STATIC_STOPPED: "Let a process that is not to return leave for good, or know that a lower {session} notices it sooner.",
+    Cause.SLOW_POLL: "Lower max.poll.records, so that it is asked sooner; commit and flush less state at once.",
+    Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower {session} notices it sooner.",
+    Cause.PAUSED: "Look for garbage collection and CPU throttling; {session} has to exceed the pause.",
+    Cause.ONE_BY_ONE_START: "Raise group.streams.initial.rebalance.delay.ms, so that members share the tasks from the start.",
+    Cause.SETTINGS_CHANGED: "Nothing, if it was wanted: group.streams.num.standby.replicas of the broker, or "
+    "streams.num.standby.replicas of the group, decides.",
+}
+_RESTORING = " Tasks with state had to restore it, unless it was left on disk: group.streams.num.standby.replicas keeps it elsewhere."
+
 _WOULD_TELL = {
     "records": "The broker's log (--broker-log) or, on kshim, --events-topic would tell who left and why.",
     "log": "A log has no connections: whether a process ended or stood still is in its own log.",
@@ -71,6 +91,7 @@ _WOULD_TELL = {
 
 CERTAIN = 0.8
 """Below this, the runner-up is mentioned."""
+_MOVED_SHOWN = 5
 
 
 def sentence(incident: Incident) -> str:
@@ -80,7 +101,8 @@ def sentence(incident: Incident) -> str:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
-    return _SENTENCES[incident.cause].format(
+    text = _OF_STREAMS.get(incident.cause) if _is_of_streams(incident) else None
+    return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",
         groups=_listed(incident.groups),
@@ -99,21 +121,28 @@ def _who(names: Sequence[str]) -> str:
 
 
 def advice(incident: Incident) -> str | None:
-    """What to change, with the present value of a timeout where it is known; None: nothing."""
-    text = _ADVICE.get(incident.cause)
-    if text is None:
-        return None
+    """What to change, with the key to set and the present value of a timeout where it is known; None: nothing."""
+    is_of_streams = _is_of_streams(incident)
+    text = _ADVICE_OF_STREAMS.get(incident.cause) if is_of_streams else None
+    text = text or _ADVICE.get(incident.cause) or ""
+    if is_of_streams and any(not each["had_state"] for effect in incident.effects for each in effect.moved):
+        text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts
     session = "session.timeout.ms"
-    if any(each.has_epochs for each in incident.effects):
-        session = "consumer.session.timeout.ms of the group"
+    if is_of_streams or any(each.has_epochs for each in incident.effects):
+        session = "group.streams.session.timeout.ms" if is_of_streams else "consumer.session.timeout.ms of the group"
         if session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
             session_ms = None
-    return text.format(session=f"{session}{_now(session_ms)}", poll=f"max.poll.interval.ms{_now(rebalance_ms)}")
+    told = text.format(session=f"{session}{_now(session_ms)}", poll=f"max.poll.interval.ms{_now(rebalance_ms)}")
+    return told.strip() or None
 
 
 def _now(value_ms: int | None) -> str:
     return "" if value_ms is None else f" (now {value_ms / 1_000:g} s)"
+
+
+def _is_of_streams(incident: Incident) -> bool:
+    return any(effect.has_tasks for effect in incident.effects)
 
 
 def would_tell(incident: Incident) -> str | None:
@@ -134,7 +163,14 @@ def effect_text(effect: Effect) -> str:
     if effect.sync_ms is not None:
         parts.append(f"SYNC took {seconds(effect.sync_ms)}")
     if effect.unowned_ms is not None:
-        parts.append(f"partitions had no living owner for {seconds(effect.unowned_ms)}")
+        what = "tasks" if effect.has_tasks else "partitions"
+        parts.append(f"{what} had no living owner for {seconds(effect.unowned_ms)}")
+    for each in effect.moved[:_MOVED_SHOWN]:
+        state = "had its state as a standby task" if each["had_state"] else "had no standby task of it"
+        way = f"went from {each['from_client']} to {each['to_client']}, which {state}"
+        parts.append(f"task {each['task']} {way}, after {seconds(each['unowned_ms'])} without a living owner")
+    if len(effect.moved) > _MOVED_SHOWN:
+        parts.append(f"{len(effect.moved) - _MOVED_SHOWN} more tasks moved")
     return f"{', '.join(parts)}. [{'observed' if effect.is_observed else 'inferred'}]"
 
 

@@ -28,6 +28,7 @@ REASONS: Final = {
     "admin": "an administrator removed {who}",
     "subscription_changed": "{who} changed its subscription or assignor",
     "topics_changed": "topics of the group were made, deleted or got partitions",
+    "settings_changed": "settings of the group's assignment changed",
     "expression_resolved": "a regular expression stands for other topics",
     "group_upgraded": "the group went over to the new protocol with {who}",
     "group_downgraded": "the group went back to the classic protocol",
@@ -246,6 +247,5 @@ def _step(event: HistoryEvent) -> str:
     step = None if event.reconciliation is None else event.reconciliation.step
     if step is None:
         return ""
-    lists = {"to revoke": step.to_revoke, "revoked": step.revoked, "received": step.received}
-    parts = [f"{name} {', '.join(f'{topic}-{index}' for topic, index in each)}" for name, each in lists.items() if each]
+    parts = [f"{name.replace('_', ' ')} {', '.join(each)}" for name, each in step.lists() if each]
     return f": {'; '.join(parts)}"

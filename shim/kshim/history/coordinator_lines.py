@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
@@ -29,8 +29,12 @@ from kshim.coordinator.groups.events import (
     TopicPartitions,
     Transition,
 )
+from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event
 from kshim_protocol.errors import ErrorCode
+
+_KINDS: Final = {ConsumerGroupState: "consumer", StreamsGroupState: "streams"}
+"""Of groups with epochs, by their states: whose lines begin with the group in Kafka."""
 
 
 class Line(NamedTuple):
@@ -87,7 +91,7 @@ def _text(event: Event) -> str | None:
                 f"{event.join_ms} ms in the join phase, {event.sync_ms} ms in the sync phase"
             )
         case GroupLoaded(group_id=group, state=state, member_count=count):
-            kind = "consumer" if isinstance(state, ConsumerGroupState) else "classic"
+            kind = _KINDS.get(type(state), "classic")
             return f"Loaded {kind} group {group} with {count} members in state {state}."
         case GroupConverted(group_id=group):
             empty = "" if event.member_count else "empty "
@@ -108,20 +112,24 @@ def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberR
             return f"{group} Bumped group epoch to {epoch} (reason: {detail})."
         case TargetComputed(assignor=assignor, changes=changes):
             given = sum(change.gained for change in changes)
+            what = "tasks" if assignor == "sticky" else "partitions"
             return (
                 f"{group} Computed a new target assignment for epoch {epoch} with '{assignor}' assignor: "
-                f"{given} partitions for {len(changes)} members change."
+                f"{given} {what} for {len(changes)} members change."
             )
         case MemberReconciled(member=member, epoch=-2):
             return (
                 f"{group} Static member {member.member_id} with instance id {member.group_instance_id} temporarily left the "
-                "consumer group."
+                f"{_KINDS[type(event.state)]} group."
             )
         case MemberReconciled(member=member):
-            assigned = f"received={_listed(event.received)}, revoked={_listed(event.revoked)}"
+            between = "_" if isinstance(event.state, StreamsGroupState) else "-"
+            received, revoked, to_revoke = (
+                _listed(each, between) for each in (event.received, event.revoked, event.to_revoke)
+            )
             return (
                 f"{group}[MemberId {member.member_id}] Member is at epoch {event.epoch} in state {event.new.name}: "
-                f"{assigned}, to revoke={_listed(event.to_revoke)}."
+                f"received={received}, revoked={revoked}, to revoke={to_revoke}."
             )
         case MemberRefused(error=ErrorCode.UNRELEASED_INSTANCE_ID, detail=detail):
             return f"{group} {detail}"
@@ -129,18 +137,18 @@ def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberR
             return f"{group}[MemberId {member.member_id}] Refused with {event.error.name}: {event.detail}"
 
 
-def _listed(partitions: TopicPartitions) -> str:
-    return "[" + ", ".join(f"{topic}-{index}" for topic, index in partitions) + "]"
+def _listed(partitions: TopicPartitions, between: str) -> str:
+    return "[" + ", ".join(f"{topic}{between}{index}" for topic, index in partitions) + "]"
 
 
 def _transition(event: Transition) -> str | None:
     group, generation = event.group_id, event.generation_id
     new = event.new
-    if new in (GroupState.DEAD, ConsumerGroupState.DEAD):
-        kind = "epoch" if isinstance(new, ConsumerGroupState) else "generation"
+    if new in (GroupState.DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD):
+        kind = "generation" if isinstance(new, GroupState) else "epoch"
         return f"Group {group} with {kind} {generation} has been removed ({event.cause})"
     match new:
-        case ConsumerGroupState():
+        case ConsumerGroupState() | StreamsGroupState():
             return (
                 f"Group {group} with epoch {generation} went from {event.previous} to {new} (reason: {event.detail})."
             )
@@ -158,7 +166,7 @@ def _transition(event: Transition) -> str | None:
 def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
     """Kafka's lines, with the client behind them, which Kafka's log does not have."""
     member = event.member
-    if isinstance(event.state, ConsumerGroupState):
+    if type(event.state) in _KINDS:
         return _arrival_with_epoch(event)
     where = f"joins group {event.group_id} in {event.state} state."
     client = f"client {member.client_id} at {member.client_host.removeprefix('/')}"
@@ -185,31 +193,31 @@ def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
 
 def _arrival_with_epoch(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
     """Of a group of the new protocol."""
-    member = event.member
+    member, kind = event.member, _KINDS[type(event.state)]
     client = f"(client {member.client_id} at {member.client_host.removeprefix('/')})"
     named = f"with instance id {member.group_instance_id}"
     if isinstance(event, MemberReplaced):
         return (
-            f"[GroupId {event.group_id}] Static member {named} re-joins the consumer group using the consumer protocol. Created "
-            f"a new member {member.member_id} to replace the existing member {event.replaced_member_id}. {client}"
+            f"[GroupId {event.group_id}] Static member {named} re-joins the {kind} group using the {kind} protocol. "
+            f"Created a new member {member.member_id} to replace the existing member {event.replaced_member_id}. {client}"
         )
     who = (
         f"Member {member.member_id}"
         if member.group_instance_id is None
         else f"Static member {member.member_id} {named}"
     )
-    return f"[GroupId {event.group_id}] {who} joins the consumer group using the consumer protocol. {client}"
+    return f"[GroupId {event.group_id}] {who} joins the {kind} group using the {kind} protocol. {client}"
 
 
 def _removal_with_epoch(event: MemberRemoved) -> str:
     """Of a group of the new protocol."""
-    member = event.member
+    member, kind = event.member, _KINDS[type(event.state)]
     match event.cause:
         case Cause.MEMBER_LEFT if member.group_instance_id is None:
-            return f"Member {member.member_id} left the consumer group."
+            return f"Member {member.member_id} left the {kind} group."
         case Cause.MEMBER_LEFT:
             return (
-                f"Static member {member.member_id} with instance id {member.group_instance_id} left the consumer group."
+                f"Static member {member.member_id} with instance id {member.group_instance_id} left the {kind} group."
             )
         case Cause.SESSION_EXPIRED:
             return f"Member {member.member_id} fenced from the group because the member session expired."
@@ -225,7 +233,7 @@ def _removal_with_epoch(event: MemberRemoved) -> str:
 
 def _removal(event: MemberRemoved) -> str:
     member, group = event.member, event.group_id
-    if isinstance(event.state, ConsumerGroupState):
+    if type(event.state) in _KINDS:
         return f"[GroupId {group}] {_removal_with_epoch(event)}"
     if event.was_pending:
         return f"Pending member {member.member_id} in group {group} has been removed ({event.cause})"

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import MemberRef, TopicPartitions
 from kshim.history.course import Arrival, Course, arrival_json
 from kshim.history.json_parts import BOOL, limited, names, number, quoted
 
 
 class Gap(NamedTuple):
-    """The time in which a partition had no owner, from one member to another."""
+    """The time in which a partition, or an active task, had no owner, from one member to another.
+
+    `had_state`: whether the new owner had kept the state of the task already; None: it is a partition.
+    """
 
     topic: str
     partition: int
     unowned_ms: int
     from_member_id: str
     to_member_id: str
+    had_state: bool | None = None
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -47,12 +52,13 @@ class Progress:
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class EpochCourse(Course):
-    """One rebalance of a group of the new protocol: from a new epoch until every member is where its target is.
+    """One rebalance of a group with epochs: from a new one until every member is where its target is. `state` is that of the group.
 
     Instants are ms since it began; `target_ms` and `revoked_ms` are None while that has not been. `settled` are the members
     that are at the epoch.
     """
 
+    state: str = field(default=ConsumerGroupState.ASSIGNING.value, init=False)
     target_ms: int | None = field(default=None, init=False)
     revoked_ms: int | None = field(default=None, init=False)
     members: dict[str, Progress] = field(default_factory=dict, init=False)
@@ -81,13 +87,26 @@ class EpochCourse(Course):
 
 
 class StepTaken(NamedTuple):
-    """One step of a member: its state and epoch after it, and the partitions that it is about."""
+    """One step of a member: its state and epoch after it, and the partitions or tasks that it is about.
+
+    `to_revoke` are tasks in any role, `revoked` and `received` active ones; the three behind them are of streams groups. `hyphen`
+    is between the name and the number of each.
+    """
 
     state: str
     epoch: int
     to_revoke: TopicPartitions
     revoked: TopicPartitions
     received: TopicPartitions
+    standby_revoked: TopicPartitions = ()
+    standby_received: TopicPartitions = ()
+    promoted: TopicPartitions = ()
+    hyphen: str = "-"
+
+    def lists(self) -> Iterator[tuple[str, list[str]]]:
+        """What it is about: the name of each list, with the names in it."""
+        for name, places in zip(self._fields[2:-1], self[2:-1], strict=True):
+            yield name, [f"{part}{self.hyphen}{index}" for part, index in places]
 
 
 class Reconciliation:
@@ -117,7 +136,7 @@ class Reconciliation:
         """About how much memory it holds."""
         size_bytes = 300 + 200 * len(self.gaps) + sum(map(len, self.progress or ()))
         if self.step is not None:
-            size_bytes += 80 * sum(map(len, self.step[2:]))
+            size_bytes += 80 * sum(map(len, self.step[2:-1]))
         return size_bytes
 
 
@@ -128,7 +147,8 @@ def reconciliation_json(found: Reconciliation | None) -> str:
     compute_ms, revoke_ms, assign_ms = map(number, found.phases)
     gaps = [
         f'{{"topic":{quoted(gap.topic)},"partition":{gap.partition},"unowned_ms":{gap.unowned_ms},'
-        f'"from_member_id":{quoted(gap.from_member_id)},"to_member_id":{quoted(gap.to_member_id)}}}'
+        f'"from_member_id":{quoted(gap.from_member_id)},"to_member_id":{quoted(gap.to_member_id)},'
+        f'"had_state":{"null" if gap.had_state is None else BOOL[gap.had_state]}}}'
         for gap in sorted(found.gaps, key=lambda gap: -gap.unowned_ms)
     ]
     return (
@@ -141,9 +161,5 @@ def reconciliation_json(found: Reconciliation | None) -> str:
 def _step_json(step: StepTaken | None) -> str:
     if step is None:
         return "null"
-    state, epoch, *partitions = step
-    lists = (
-        f'"{name}":[{",".join(quoted(f"{topic}-{index}") for topic, index in each)}]'
-        for name, each in zip(("to_revoke", "revoked", "received"), partitions, strict=True)
-    )
-    return f'{{"state":"{state}","epoch":{epoch},{",".join(lists)}}}'
+    lists = (f'"{name}":[{",".join(map(quoted, each))}]' for name, each in step.lists())
+    return f'{{"state":"{step.state}","epoch":{step.epoch},{",".join(lists)}}}'

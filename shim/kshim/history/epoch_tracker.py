@@ -1,13 +1,14 @@
-"""Follows the rebalances of groups of the new protocol: a target is computed, then each member goes its way to it."""
+"""Follows the rebalances of groups with epochs: a target is computed, then each member goes its way to it."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH
-from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import (
     AnyGroupState,
+    AnyMemberState,
     Cause,
     EpochRaised,
     GroupEvent,
@@ -17,22 +18,19 @@ from kshim.coordinator.groups.events import (
     TargetComputed,
     TopicPartitions,
 )
-from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
+from kshim.coordinator.groups.kinds import GroupKind
 from kshim.history.course import Ending
 from kshim.history.emitter import Emitter
 from kshim.history.epoch_course import EpochCourse, Gap, Progress, Reconciliation, StepTaken
-from kshim.history.group_history import GroupHistory
+from kshim.history.group_history import PROTOCOL_TYPES, GroupHistory
 from kshim.history.keywords import REASONS, REFUSED, STATIC_LEFT
 
 _ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
 _RECONCILING: Final = ConsumerGroupState.RECONCILING.value
 _NOTHING_YET: Final = Reconciliation()
-_MEMBER_STATES: Final = {
-    MemberState.STABLE: "Stable",
-    MemberState.UNREVOKED_PARTITIONS: "UnrevokedPartitions",
-    MemberState.UNRELEASED_PARTITIONS: "UnreleasedPartitions",
-    MemberState.UNKNOWN: "Unknown",
-}
+_STABLE: Final = ConsumerGroupState.STABLE.value
+_STREAMS: Final = GroupKind.STREAMS.value
+"""Words that groups of several kinds have in common."""
 
 
 class EpochTracker:
@@ -43,9 +41,12 @@ class EpochTracker:
 
     def epoch_raised(self, event: EpochRaised, group: GroupHistory) -> None:
         """Another target has to be computed; a rebalance that is open ends with that."""
-        group.protocol_type, group.type = CONSUMER_PROTOCOL_TYPE, "consumer"
+        group.is_in(event.previous)
+        group.protocol_type = PROTOCOL_TYPES[group.type]
         reason = group.ending(event)
-        state = ConsumerGroupState.ASSIGNING if event.member_count else ConsumerGroupState.EMPTY
+        state = event.next_state
+        if state is None:
+            state = ConsumerGroupState.ASSIGNING if event.member_count else ConsumerGroupState.EMPTY
         newcomers: set[str] = set()
         if group.course is not None:
             newcomers = group.course.newcomers  # which ends now, and needs them no more
@@ -61,6 +62,8 @@ class EpochTracker:
             to_generation=event.generation_id,
             newcomers=newcomers,
         )
+        if event.member_count:
+            course.state = state.value
         self._emitter.emit(
             "rebalance_started",
             event,
@@ -84,7 +87,10 @@ class EpochTracker:
             is_new = member.member_id in course.newcomers
             course.members[member.member_id] = Progress(member=member, is_new=is_new, lost=lost, gained=gained)
         found = Reconciliation(phases=(course.target_ms, None, None), course=course)
-        self._emitter.emit("target_computed", event, group, course, _ASSIGNING, _RECONCILING, reconciliation=found)
+        before = course.state
+        if before == _ASSIGNING:
+            course.state = _RECONCILING
+        self._emitter.emit("target_computed", event, group, course, before, course.state, reconciliation=found)
 
     def member_reconciled(self, event: MemberReconciled, group: GroupHistory) -> None:
         """A member has done a step. With the last one the rebalance is completed."""
@@ -96,12 +102,22 @@ class EpochTracker:
         if group.course is not None:
             _follow(event, group.course)
             group.course.gaps += gaps
-        if event.to_revoke or event.revoked or event.received:
-            step = StepTaken(_MEMBER_STATES[event.new], event.epoch, event.to_revoke, event.revoked, event.received)
+        if _has_moved(event):
+            step = StepTaken(
+                _word(event.new),
+                event.epoch,
+                event.to_revoke,
+                event.revoked,
+                event.received,
+                event.standby_revoked,
+                event.standby_received,
+                event.promoted,
+                "_" if group.type == _STREAMS else "-",
+            )
             found = Reconciliation(gaps=gaps, step=step)
             reason = REASONS[Cause.RECONCILED]
             self._emitter.emit_of_member("member_reconciled", reason, event, group, reconciliation=found)
-        if event.state is ConsumerGroupState.STABLE:
+        if event.state.value == _STABLE:
             group.unowned.clear()  # nobody is to have what is left: it is not subscribed to any more
             ending = Ending(REASONS[Cause.RECONCILED], "every member is at its target", event.member.member_id)
             self.end(event, group, event.state, "completed", ending)
@@ -136,7 +152,7 @@ class EpochTracker:
             event,
             group,
             course,
-            _ASSIGNING if course.target_ms is None else _RECONCILING,
+            course.state,
             state_to.value,
             outcome=outcome,
             ended_by=ending,
@@ -151,8 +167,19 @@ def _gaps(event: MemberReconciled, group: GroupHistory) -> list[Gap]:
         since = group.unowned.pop((topic, index), None)
         if since is not None:
             unowned_ms = event.now.mono_ms - since[0]
-            found.append(Gap(topic, index, unowned_ms, since[1], event.member.member_id))
+            had_state = (topic, index) in event.promoted if group.type == _STREAMS else None
+            found.append(Gap(topic, index, unowned_ms, since[1], event.member.member_id, had_state))
     return found
+
+
+def _word(state: AnyMemberState) -> str:
+    """As Kafka's class names say it: `UnrevokedPartitions`, `UnrevokedTasks`."""
+    return state.name.title().replace("_", "")
+
+
+def _has_moved(event: MemberReconciled) -> bool:
+    """Whether partitions or tasks went to the member or from it, or are to go."""
+    return bool(event.to_revoke or event.revoked or event.received or event.standby_revoked or event.standby_received)
 
 
 def _follow(event: MemberReconciled, course: EpochCourse) -> None:
@@ -160,17 +187,18 @@ def _follow(event: MemberReconciled, course: EpochCourse) -> None:
     member, now_ms = event.member, event.now.mono_ms
     at_ms = now_ms - course.started_ms
     progress = course.members.get(member.member_id)
-    if event.revoked:
+    has_revoked, has_received = event.revoked or event.standby_revoked, event.received or event.standby_received
+    if has_revoked:
         course.revoked_ms = at_ms
         course.last_to_revoke = course.arrival(member, now_ms)
     if progress is not None:
         if event.to_revoke and progress.told_ms is None:
             progress.told_ms = at_ms
-        if event.revoked:
+        if has_revoked:
             progress.revoked_ms = at_ms
-        if event.received:
+        if has_received:
             progress.assigned_ms = at_ms
-    if event.epoch == course.to_generation and event.new is MemberState.STABLE:
+    if event.epoch == course.to_generation and _word(event.new) == _STABLE:
         course.last_to_assign = course.arrival(member, now_ms)
         course.settled[member.member_id] = member
         course.pending_sync = max(course.expected - len(course.settled), 0)

@@ -7,18 +7,29 @@ from typing import Final
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import AnyGroupState, Cause, EpochRaised, GroupEvent, MemberRef, Transition
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind
+from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.history.course import About, Ending, Why
 from kshim.history.epoch_course import EpochCourse
 from kshim.history.keywords import ADMIN, REASONS
 from kshim.history.timeline import Timeline
 
-_TYPES: Final = {GroupState: "classic", ConsumerGroupState: "consumer"}
+_KINDS: Final = {
+    GroupState: GroupKind.CLASSIC,
+    ConsumerGroupState: GroupKind.CONSUMER,
+    StreamsGroupState: GroupKind.STREAMS,
+}
+PROTOCOL_TYPES: Final = {
+    GroupKind.CONSUMER.value: CONSUMER_PROTOCOL_TYPE,
+    GroupKind.STREAMS.value: GroupKind.STREAMS.value,
+}
+"""What members of a group with epochs speak, by its type."""
 
 
 class GroupHistory:
     """What is known of one group. `rebalance` is the open one, `last` the one that was completed last.
 
-    Of the new protocol: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
+    Of one with epochs: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
     when, and the id of who had them before.
     """
 
@@ -49,7 +60,7 @@ class GroupHistory:
 
     def is_in(self, state: AnyGroupState) -> None:
         """The group is of the type that has this state."""
-        self.type = _TYPES[type(state)]
+        self.type = _KINDS[type(state)].value
 
     def about(self, from_generation: int, reason: str, text: str, trigger: MemberRef | None) -> About:
         """What an event of the group is about, as it is now."""

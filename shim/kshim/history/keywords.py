@@ -31,6 +31,7 @@ REASONS: Final[dict[Cause, str]] = {
     Cause.ADMIN: ADMIN,
     Cause.SUBSCRIPTION_CHANGED: "subscription_changed",
     Cause.TOPICS_CHANGED: "topics_changed",
+    Cause.SETTINGS_CHANGED: "settings_changed",
     Cause.EXPRESSION_RESOLVED: "expression_resolved",
     Cause.RECONCILED: "reconciled",
 }

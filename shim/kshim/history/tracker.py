@@ -139,17 +139,17 @@ class Tracker:
             case GroupState.EMPTY:
                 self._classic.end(event, group, event.new, "aborted", group.ending(event))
                 self._emitter.emit_of_group("group_emptied", event, group, event.generation_id)
-            case ConsumerGroupState.EMPTY:
+            case ConsumerGroupState.EMPTY | StreamsGroupState.EMPTY:
                 self._epochs.end(event, group, event.new, "aborted", group.ending(event))
                 group.unowned.clear()
                 self._emitter.emit_of_group("group_emptied", event, group, event.generation_id)
-            case ConsumerGroupState.ASSIGNING | ConsumerGroupState.RECONCILING | ConsumerGroupState.STABLE:
-                pass
-            case ShareGroupState() | StreamsGroupState():
-                pass  # groups of these kinds report nothing yet
-            case GroupState.DEAD | ConsumerGroupState.DEAD:
+            case GroupState.DEAD | ConsumerGroupState.DEAD | StreamsGroupState.DEAD:
                 self._emitter.emit_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]
+            case ConsumerGroupState() | StreamsGroupState():
+                pass  # its rebalance is told by other events
+            case ShareGroupState():
+                pass  # groups of this kind report nothing yet
 
     def _converted(self, event: GroupConverted, group: GroupHistory) -> None:
         reason = CONVERTED[event.to_kind]

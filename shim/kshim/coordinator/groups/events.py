@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypedDict
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.groups.share.state import ShareGroupState
+from kshim.coordinator.groups.streams.state import MemberState as StreamsMemberState
 from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event, Now
 from kshim.coordinator.value_object import ValueObject
@@ -26,10 +27,14 @@ HISTORY_FIELDS: Final = frozenset(
         "is_by_instance_id",
         "last_sync_ms",
         "last_to_sync",
+        "next_state",
         "offer",
         "pending_sync_count",
+        "promoted",
         "protocol_type",
         "revoked",
+        "standby_received",
+        "standby_revoked",
     }
 )
 """Fields of events that only history needs; the log leaves them out."""
@@ -38,8 +43,11 @@ HISTORY_FIELDS: Final = frozenset(
 AnyGroupState = GroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState
 """All print as Kafka's words."""
 
+AnyMemberState = MemberState | StreamsMemberState
+"""How far a member is; those of share groups are always Stable."""
+
 TopicPartitions = tuple[tuple[str, int], ...]
-"""(topic, partition) each."""
+"""(topic, partition) each; of streams groups (subtopology, partition), which is a task."""
 
 
 class Cause(Enum):
@@ -64,6 +72,7 @@ class Cause(Enum):
     ADMIN = "admin"
     SUBSCRIPTION_CHANGED = "subscription-changed"
     TOPICS_CHANGED = "topics-changed"
+    SETTINGS_CHANGED = "settings-changed"
     EXPRESSION_RESOLVED = "expression-resolved"
     RECONCILED = "reconciled"
 
@@ -258,19 +267,26 @@ class MemberRemoved(GroupEvent):
 
 
 class EpochRaised(GroupEvent):
-    """A group of the new protocol, which was in state `previous`, has a new epoch: another target has to be computed."""
+    """A group with epochs, which was in state `previous`, has a new one: another target has to be computed.
 
-    previous: ConsumerGroupState
+    `next_state` is its state then; None: Assigning, or Empty without members.
+    """
+
+    previous: AnyGroupState
     previous_epoch: int
     cause: Cause
     detail: str
     member: MemberRef | None
     member_count: int
     offer: Wish | None = None
+    next_state: AnyGroupState | None = None
 
 
 class TargetChange(NamedTuple):
-    """How many partitions a new target takes from a member, and gives to it."""
+    """How many partitions a new target takes from a member, and gives to it.
+
+    Of a streams group: tasks that it has in no role any more, and tasks that it has in a role in which it did not have them.
+    """
 
     member: MemberRef
     lost: int
@@ -288,24 +304,29 @@ class MemberReconciled(GroupEvent):
     """A member has another current assignment (record type 8), at `epoch`; -2: it is static, and left for now.
 
     Partitions (topic, index): it is told to give up `to_revoke`, has given up `revoked`, and owns `received` from now on.
+    Of a streams group: `to_revoke` are tasks in any role, the other two active ones. It keeps the state of `standby_received` for
+    others from now on, and that of `standby_revoked` no more; that of the active tasks `promoted` it had kept already.
     """
 
     is_routine = True
 
-    state: ConsumerGroupState
+    state: AnyGroupState
     member: MemberRef
     epoch: int
-    previous: MemberState
-    new: MemberState
+    previous: AnyMemberState
+    new: AnyMemberState
     to_revoke: TopicPartitions
     revoked: TopicPartitions
     received: TopicPartitions
+    standby_revoked: TopicPartitions = ()
+    standby_received: TopicPartitions = ()
+    promoted: TopicPartitions = ()
 
 
 class MemberRefused(GroupEvent):
     """A heartbeat came with an epoch or instance id that is not the member's: `error`. It changes nothing in the group."""
 
-    state: ConsumerGroupState
+    state: AnyGroupState
     member: MemberRef
     error: ErrorCode
     detail: str

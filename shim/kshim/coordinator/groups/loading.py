@@ -30,9 +30,6 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
             for member_id in group.members:
                 restart_share_session(shard, group.group_id, member_id, now)
             continue
-        if isinstance(group, StreamsGroup):  # not in the history yet
-            restart_streams_timers(shard, group, now)
-            continue
         event = GroupLoaded(
             **group.event(now),
             state=group.state,
@@ -40,7 +37,9 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
             protocol_type=group.protocol_type,
         )
         step.events.append(event)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, StreamsGroup):
+            restart_streams_timers(shard, group, now)
+        elif isinstance(group, ConsumerGroup):
             for member in group.members.values():
                 restart_timers(shard, group, member, now)
         elif isinstance(group, Group):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Phases, Subscription
+from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Moved, Phases, Subscription
 
 Event = Mapping[str, Any]
 
@@ -18,6 +18,11 @@ _DEPARTURES = {
 _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
 _UNRELEASED = "unreleased_instance_id"
+_STREAMS = "streams"
+_MOVED_MAX = 100
+"""Of so many tasks of a rebalance it is kept where they went; those that had no owner for longest."""
+_NOT_READY = "NotReady"
+_TOPICS_CHANGED = "topics_changed"
 _KINDS = {
     "member_joined": Kind.JOINED,
     "member_fenced": Kind.REPLACED,
@@ -64,6 +69,8 @@ def _kind(event: Event) -> Kind | None:
             return _DEPARTURES.get(event["reason"], Kind.LEFT)
         case "group_converted":
             return None if event["state_to"] == "Empty" else Kind.REQUESTED
+        case "rebalance_started" if event["state_from"] == _NOT_READY and event["reason"] == _TOPICS_CHANGED:
+            return None  # the topics that its topology needs are there, mostly because it had them made itself
         case "rebalance_started":
             return Kind.REQUESTED if event["reason"] in _REQUESTS else None
         case other:
@@ -76,7 +83,10 @@ def _member(row: Mapping[str, Any]) -> Member:
 
 def _phases(event: Event) -> Phases:
     if event.get("reconciliation") is not None:
-        return _phases_of_epoch(event["protocol"], event["reconciliation"])
+        phases = _phases_of_epoch(event["protocol"], event["reconciliation"])
+        if event.get("group_type") != _STREAMS:
+            return phases
+        return phases._replace(has_tasks=True, moved=_moved(event["reconciliation"]["unowned"]))
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
     waits.sort(key=lambda wait: -int(wait["wait_ms"]))
     slowest = waits[0] if waits else None
@@ -110,6 +120,19 @@ def _phases_of_epoch(assignor: str | None, course: Mapping[str, Any]) -> Phases:
         other_wait_ms=waits[1][0] if len(waits) > 1 else None,
         has_epochs=True,
         unowned_ms=max((gap["unowned_ms"] for gap in course["unowned"]), default=None),
+    )
+
+
+def _moved(gaps: Sequence[Mapping[str, Any]]) -> tuple[Moved, ...]:
+    return tuple(
+        Moved(
+            f"{gap['topic']}_{gap['partition']}",
+            gap["unowned_ms"],
+            gap["from_member_id"],
+            gap["to_member_id"],
+            bool(gap.get("had_state")),
+        )
+        for gap in gaps[:_MOVED_MAX]
     )
 
 

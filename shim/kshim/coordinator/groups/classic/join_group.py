@@ -118,8 +118,7 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
     def written(_base_offset: int, step: Step) -> None:
         if before is not None:
             shard.end_group(group_id)
-            if not isinstance(before, StreamsGroup):  # those are not in the history yet
-                step.events.append(converted(before, GroupKind.CLASSIC, now))
+            step.events.append(converted(before, GroupKind.CLASSIC, now))
         shard.put_group(group_id, value)
         _Join(shard, shard.classic_groups[group_id], request, context, ticket).handle(step)
 

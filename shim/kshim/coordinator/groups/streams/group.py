@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.group import Draft
-from kshim.coordinator.groups.events import GroupWithEvents, Trigger
+from kshim.coordinator.groups.epoch_report import report_end
+from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Trigger
 from kshim.coordinator.groups.kinds import GroupKind, Pair, Place, Places, Sender
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from kshim.coordinator.groups.streams.hash_order import timeline_order
@@ -68,6 +69,16 @@ class StreamsMember(NamedTuple):
     member_id: str
     metadata: StreamsGroupMemberMetadataValue
     current: Current = Current()
+
+    def ref(self) -> MemberRef:
+        """The member as events name it."""
+        metadata = self.metadata
+        return MemberRef(
+            member_id=self.member_id,
+            group_instance_id=metadata.instance_id,
+            client_id=metadata.client_id,
+            client_host=metadata.client_host,
+        )
 
 
 class TaskOffsets(NamedTuple):
@@ -270,7 +281,8 @@ class StreamsGroup(GroupWithEvents):
         return [build_streams_update(self.group_id, update) for update in ends]
 
     def has_ended(self, trigger: Trigger, now: Now, step: Step) -> None:
-        """Its tombstones are in the log. Streams groups are not in the history yet."""
+        """Its tombstones are in the log."""
+        report_end(self, StreamsGroupState.DEAD, trigger, now, step)
 
     def deadline_keys(self) -> Iterable[Key]:
         """The keys of all deadlines that it may have."""

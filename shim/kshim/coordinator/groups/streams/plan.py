@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.config import StreamsSettings
+from kshim.coordinator.groups.epoch_report import Causes
+from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredTopology, configure
 from kshim.coordinator.groups.streams.group import (
     JOIN_EPOCH,
@@ -79,8 +81,8 @@ def assignment_configs(settings: StreamsSettings) -> dict[str, str]:
 class StreamsPlan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
 
-    `base` is the group as it is, `group` how it will be. `configs`: as `assignment_configs`, where others than those of
-    the `settings` hold.
+    `base` is the group as it is, `group` how it will be, `causes` why. `configs`: as `assignment_configs`, where others than those
+    of the `settings` hold.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class StreamsPlan:
         self.updates: list[StreamsUpdate] = []
         self.replaces: Group | None = None
         """The classic group without members that ends with it."""
-        self._must_raise = False
+        self.causes = Causes()
         self._configs = assignment_configs(settings) if configs is None else configs
         self._settings = settings
 
@@ -110,10 +112,25 @@ class StreamsPlan:
         names its instance only what an assignor or its topology depends on.
         """
         before = self.member(member_id).metadata
-        if member_id in self.group.members and before == metadata:
+        is_known = member_id in self.group.members
+        if is_known and before == metadata:
             return
         self._add(MemberMetadata(member_id, metadata))
-        self._must_raise |= not by_instance_id or _for_assignor(before) != _for_assignor(metadata)
+        ref = self.group.members[member_id].ref()
+        if not is_known:
+            self.causes.joined.append((ref, None))
+        if not by_instance_id or _for_assignor(before) != _for_assignor(metadata):
+            self.causes.trigger = self._of_member(ref, is_known=is_known)
+
+    def _of_member(self, ref: MemberRef, *, is_known: bool) -> Trigger:
+        """Why the epoch rises when a member has said what it is."""
+        if self.causes.replaced:
+            cause, did = Cause.STATIC_MEMBER_REPLACED, f"with instance id {ref.group_instance_id} joined again"
+        elif is_known:
+            cause, did = Cause.METADATA_CHANGED, "has changed what it says of its process"
+        else:
+            cause, did = Cause.MEMBER_JOINED, "joined"
+        return Trigger(cause=cause, detail=f"member {ref.member_id} {did}", member=ref)
 
     def take_over(self, old_id: str, new_id: str) -> None:
         """A static member is back, mostly under a new id: what was the old one's is its. It is as if it joined: epoch 0."""
@@ -122,6 +139,7 @@ class StreamsPlan:
         self._add(MemberMetadata(new_id, old.metadata))
         self._add(MemberTarget(new_id, target))
         self._add(MemberCurrent(new_id, old.current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)))
+        self.causes.replaced.append((self.group.members[new_id].ref(), old_id))
 
     def leave_for_now(self, member_id: str) -> None:
         """A static member will be back: its tasks wait for it, and the epoch stays.
@@ -133,8 +151,11 @@ class StreamsPlan:
         left = current._replace(epoch=LEFT_FOR_NOW_EPOCH, assigned=assigned, pending_revocation=NOTHING_HELD)
         self._add(MemberCurrent(member_id, left))
 
-    def remove_member(self, member_id: str) -> None:
+    def remove_member(self, member_id: str, cause: Cause, detail: str) -> None:
         """A member leaves for good, or is removed."""
+        ref = self.group.members[member_id].ref()
+        self.causes.removed.append((ref, cause))
+        self.causes.trigger = Trigger(cause=cause, detail=detail, member=ref)
         self._forget(member_id)
         value = self.base.value
         self._put_epoch(value.metadata_hash, value.validated_topology_epoch, self.base.assignment_configs)
@@ -183,14 +204,28 @@ class StreamsPlan:
 
     def raise_epoch_if_due(self, validation: Validation) -> None:
         """A new group epoch, when a member, the topics, the topology or the settings ask for another target."""
-        value = self.base.value
-        if (
-            self._must_raise
-            or validation.topics_hash != value.metadata_hash
-            or validation.epoch != value.validated_topology_epoch
-            or self._configs != self.base.assignment_configs
-        ):
+        causes = self.causes
+        if causes.trigger is None:
+            causes.trigger = self._found(validation)
+        if causes.trigger is not None:
             self._put_epoch(validation.topics_hash, validation.epoch, self._configs)
+
+    def _found(self, validation: Validation) -> Trigger | None:
+        """Why the epoch rises although no member asks for it; None: it does not."""
+        value = self.base.value
+        if validation.topics_hash != value.metadata_hash:
+            return Trigger(cause=Cause.TOPICS_CHANGED, detail="topics of its topology have changed")
+        if validation.epoch != value.validated_topology_epoch:
+            is_ready = (
+                "has the topics that it needs" if validation.configured.is_ready else "lacks topics that it needs"
+            )
+            return Trigger(cause=Cause.TOPICS_CHANGED, detail=f"its topology {is_ready}")
+        before = self.base.assignment_configs
+        if self._configs != before:
+            names = sorted(name for name in {*self._configs, *before} if self._configs.get(name) != before.get(name))
+            detail = ", ".join(f"{name} is {self._configs.get(name)} and was {before.get(name)}" for name in names)
+            return Trigger(cause=Cause.SETTINGS_CHANGED, detail=detail)
+        return None
 
     def _put_epoch(self, topics_hash: int, validated_epoch: int, configs: dict[str, str]) -> None:
         before = self.base.value

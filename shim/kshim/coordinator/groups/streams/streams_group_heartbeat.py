@@ -11,6 +11,8 @@ from typing import Final
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.consumer.static_members import require_owner, unreleased
+from kshim.coordinator.groups.epoch_report import ref_of, report_refusal
+from kshim.coordinator.groups.events import Cause, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.streams.append_plan import append_streams_plan, restart_streams_session
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredTopology
@@ -72,6 +74,10 @@ def streams_group_heartbeat(
         else:
             _Heartbeat(shard, request, context, ticket).go_on(topology, step)
     except KafkaError as error:
+        group = shard.groups.get(request.group_id)
+        if isinstance(group, StreamsGroup):
+            member = ref_of(request.member_id, request.instance_id, context)
+            report_refusal(group, member, error, context.now, step)
         step.reply(ticket, request.error_response(error.code, context.api_version, error.message))
 
 
@@ -107,6 +113,7 @@ class _Heartbeat:
         if self.is_joining:
             self.require_room()
         plan = StreamsPlan(group, self.settings)
+        plan.causes.occasion = self.reconciled
         plan.replaces = self.shard.classic_groups.get(group.group_id)
         owned = owned_tasks(request)
         before = self.find_member(plan)
@@ -146,6 +153,13 @@ class _Heartbeat:
             append_streams_plan(self.shard, plan, self.now, step, written=written, failed=self.failed)
         else:
             written(step)
+
+    def reconciled(self) -> Trigger:
+        """Why the state of the group is another one, if no epoch rises."""
+        member = ref_of(self.request.member_id, self.request.instance_id, self.context)
+        return Trigger(
+            cause=Cause.RECONCILED, detail=f"member {member.member_id} reconciled its assignment", member=member
+        )
 
     def require_room(self) -> None:
         """Raises KafkaError: GROUP_MAX_SIZE_REACHED, unless the member is in the group or takes a place there."""
@@ -324,10 +338,13 @@ def _leave(
         require_owner(group.static_members, request.instance_id, member_id)
     group.require_member(member_id)
     plan = StreamsPlan(group, shard.streams_settings_of(group.group_id))
+    cause, detail = Cause.MEMBER_LEFT, f"member {member_id} left"
     if request.member_epoch == LEFT_FOR_NOW_EPOCH:
+        ref = group.members[member_id].ref()
+        plan.causes.occasion = lambda: Trigger(cause=cause, detail=detail, member=ref)
         plan.leave_for_now(member_id)
     else:
-        plan.remove_member(member_id)
+        plan.remove_member(member_id, cause, detail)
 
     def written(step: Step) -> None:
         step.reply(
@@ -347,7 +364,12 @@ def remove_expired(shard: Shard, group: StreamsGroup, member_id: str, timer: str
     """A member has not been heard of for its session timeout, or still runs tasks that it was told to give up when its
     rebalance timeout is over: `timer` says which."""
     plan = StreamsPlan(group, shard.streams_settings_of(group.group_id))
-    plan.remove_member(member_id)
+    if timer == "session":
+        cause, why = Cause.SESSION_EXPIRED, "because its session expired"
+    else:
+        timeout_ms = group.members[member_id].metadata.rebalance_timeout_ms
+        cause, why = Cause.REBALANCE_TIMEOUT, f"which has not given up its tasks within {timeout_ms} ms"
+    plan.remove_member(member_id, cause, f"removing member {member_id} {why}")
     append_streams_plan(
         shard,
         plan,
@@ -365,6 +387,7 @@ def initial_delay_over(shard: Shard, group_id: str, now: Now, step: Step) -> Non
         return
     plan = StreamsPlan(group, shard.streams_settings_of(group_id), configs=group.assignment_configs)
     plan.compute_target(group.memory.configured, now.wall_ms)
+    plan.causes.occasion = lambda: Trigger(cause=Cause.INITIAL_DELAY_OVER, detail="the initial rebalance delay is over")
     if plan.updates:
         failed = partial(_try_again, shard, (INITIAL_DELAY, group_id), now)
         append_streams_plan(shard, plan, now, step, written=_nothing, failed=failed)
