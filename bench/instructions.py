@@ -25,6 +25,8 @@ from functools import partial
 from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
+from bench.consumer_groups import VERSION as CONSUMER_VERSION
+from bench.consumer_groups import Member as ConsumerMember
 from bench.data_plane import WALL_MS, fail
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
@@ -63,6 +65,7 @@ from kshim_protocol.schema import Request
 PARTITIONS: Final = 100
 WARM: Final = 20
 TOPIC: Final = "bench"
+_LEAVING: Final = 300
 
 Sent = bytes | memoryview | list[bytes | memoryview]
 
@@ -309,6 +312,32 @@ def join(size: int) -> Callable[[Broker], Callable[[], object]]:
     return measure
 
 
+def new_group(broker: Broker) -> Callable[[], object]:
+    """As `join(1)`, but every log is open and other members have come before."""
+    for number in range(300):
+        group_of(broker, f"earlier-{number}", 1)
+    return join(1)(broker)
+
+
+def leave(broker: Broker) -> Callable[[], object]:
+    """One of many members of a group of the new protocol goes; each has what it is to have."""
+    broker.cluster.create_topic("wide", 2 * _LEAVING)
+    peer = Peer(broker)
+    members = [ConsumerMember("consumers", "wide") for _ in range(_LEAVING)]
+    has_news = True
+    while has_news:
+        has_news = sum(member.take(peer.ask(member.request(), CONSUMER_VERSION)) for member in members) > 0
+    assert sum(len(member.owned) for member in members) == 2 * _LEAVING
+    following = iter(members)
+
+    def go() -> None:
+        member = next(following)
+        member.leave()
+        member.take(peer.ask(member.request(), CONSUMER_VERSION))
+
+    return go
+
+
 def list_groups(broker: Broker) -> Callable[[], object]:
     for number in range(1000):
         group_of(broker, f"group-{number}", 1)
@@ -340,6 +369,8 @@ MEASURES: Final = {
     "join-1": Measure(join(1), 60),
     "join-100": Measure(join(100), 3),
     "join-1000": Measure(join(1000), 1),
+    "new-group": Measure(new_group, 200),
+    "leave": Measure(leave, 280),
     "list-1000-groups": Measure(list_groups, 10),
 }
 

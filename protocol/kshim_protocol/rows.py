@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeVar, overload
 
+from kshim_protocol.compiler_source import SIZES, text_size
 from kshim_protocol.schema import Struct, row_is_in
 
 S = TypeVar("S", bound=Struct)
@@ -51,6 +52,13 @@ def layout_of(cls: type[S], version: int, *, is_flexible: bool) -> Layout[S]:
     if found is None:
         found = _layouts[cls, names, nullable, is_flexible] = Layout(cls, version, names, is_flexible=is_flexible)
     return found
+
+
+def build_text(text: str) -> bytes:
+    """A text as flexible versions have it. Raises ValueError for one that is longer than Java allows, or no Unicode."""
+    data = text.encode()
+    size_bytes = len(data)
+    return (SIZES[size_bytes] if size_bytes < len(SIZES) else text_size(size_bytes)) + data
 
 
 class Rows(Sequence[S]):

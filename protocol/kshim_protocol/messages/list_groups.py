@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import Request, Struct, array, int16, int32, message, string, struct
+from kshim_protocol.schema import Request, Struct, array, int16, int32, message, rows, string, struct
 
 # fmt: off
 
@@ -36,8 +38,8 @@ class ListedGroup(Struct):
 class ListGroupsResponse(Struct):
     """The groups. v1 throttle time. v3 flexible. v4 state (KIP-518). v5 type (KIP-848)."""
 
-    throttle_time_ms: int                     = int32("1+", default=0, ignorable=True)
-    error_code:       int                     = int16("0+")
-    groups:           tuple[ListedGroup, ...] = array(ListedGroup, "0+")
+    throttle_time_ms: int                   = int32("1+", default=0, ignorable=True)
+    error_code:       int                   = int16("0+")
+    groups:           Sequence[ListedGroup] = rows(ListedGroup, "0+")
 
 # fmt: on

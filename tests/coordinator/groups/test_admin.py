@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.offset_commit import OffsetCommitKey
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
-from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from tests.coordinator.harness import Sim
 from tests.coordinator.peers import a_group, fetched, subscription
 from tests.coordinator.rules import covers
@@ -97,6 +98,33 @@ def test_all_groups_of_all_shards_are_listed() -> None:
         ("new", "", "Empty", "classic"),
         ("simple", "", "Empty", "classic"),
     ]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_groups_are_listed_in_every_version_as_one_by_one(version: int) -> None:
+    sim = a_group().stable("a")
+    long_id = 130 * "long"
+    for group_id in ("new", "größer", long_id):
+        sim.peer("n", group_id=group_id).send_join()
+    reply = sim.ask(ListGroupsRequest(), version)
+    expected = {
+        "g": ("consumer", "Stable", "classic"),
+        "new": ("", "Empty", "classic"),
+        "größer": ("", "Empty", "classic"),
+        long_id: ("", "Empty", "classic"),
+    }
+    build = codec(ListGroupsResponse, version).build
+    one_by_one = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=expected[group.group_id][0],
+            group_state=expected[group.group_id][1],
+            group_type=expected[group.group_id][2],
+        )
+        for group in reply.groups
+    ]
+    assert len(one_by_one) == len(expected)
+    assert build(reply) == build(ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(one_by_one)))
 
 
 @covers("list.states", "list.unknown-filter", "list.types")

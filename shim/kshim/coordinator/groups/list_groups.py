@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshim.coordinator.groups.events import AnyGroupState
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kshim_protocol.rows import Layout, Rows, build_text, layout_of
 
+_FLEXIBLE_SINCE: Final = 3
 _FILTER_WORDS: Final = {"NotReady": "not_ready"}
 """States whose word in a filter is not that of the answer in lower case: as in Kafka, `NotReady` finds nothing."""
 
@@ -27,16 +30,27 @@ def list_groups(
         shard.require_loaded()
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
-    listed = [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=group.kind.value,
-        )
-        for shard in shards
-        for group in shard.groups.values()
-        if (not states or _FILTER_WORDS.get(group.state.value, group.state.value.lower()) in states)
-        and (not types or group.kind.value in types)
-    ]
-    step.reply(ticket, ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(listed)))
+    layout = layout_of(ListedGroup, max(context.api_version, _FLEXIBLE_SINCE), is_flexible=True)
+    ends: dict[tuple[type, AnyGroupState, str | None], bytes] = {}  # what stands behind the id is the same for most
+    parts: list[bytes] = []
+    for shard in shards:
+        for group in shard.groups.values():
+            state, protocol_type = group.state, group.protocol_type
+            kind = type(group), state, protocol_type
+            end = ends.get(kind)
+            if end is None:
+                word = state.value
+                is_wanted = (not states or _FILTER_WORDS.get(word, word.lower()) in states) and (
+                    not types or group.kind.value in types
+                )
+                end = ends[kind] = _end(layout, protocol_type or "", word, group.kind.value) if is_wanted else b""
+            if end:
+                parts += (build_text(group.group_id), end)
+    groups = Rows(layout, len(parts) // 2, b"".join(parts))
+    step.reply(ticket, ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
+
+
+def _end(layout: Layout[ListedGroup], protocol_type: str, state: str, type_: str) -> bytes:
+    """The rows of a group behind its id, and that it has no tags."""
+    rows = {"protocol_type": protocol_type, "group_state": state, "group_type": type_}
+    return b"".join([build_text(text) for name, text in rows.items() if name in layout.names]) + b"\0"
