@@ -10,7 +10,7 @@ from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
 from kshim.tools.scenario.model import ScenarioError
 from kshim.tools.scenario.parse import parse_scenario, parse_step
-from kshim.tools.scenario.requests import build_request
+from kshim.tools.scenario.requests import Unsupported, build_request
 from kshim.tools.scenario.streams_groups import internal_topics, topology_of
 from kshim_protocol.messages import share_fetch, streams_group_heartbeat
 from kshim_protocol.records.batch import build_batch
@@ -121,3 +121,18 @@ def test_statuses_have_names() -> None:
     assert fields["status"] == "MISSING_SOURCE_TOPICS,STATUS_99"
     assert fields["detail"] == "Source topics t are missing. ?"
     assert (fields["active"], fields["standby"]) == ("0_0,0_1", "unchanged")
+
+
+@pytest.mark.parametrize(
+    ("line", "api"),
+    [
+        ("share-fetch a t-0 exact=true -> NONE", "ShareFetch"),
+        ("share-acknowledge a t-0=0:renew renew=true -> NONE", "ShareAcknowledge"),
+        ("share-acknowledge a t-0=0:accept -> NONE lock=30000", "ShareAcknowledge"),
+    ],
+)
+def test_what_an_older_version_cannot_say_is_not_asked(line: str, api: str) -> None:
+    cast = a_cast()
+    cast.max_versions = {78: 1, 79: 1}
+    with pytest.raises(Unsupported, match=f"needs {api} v2, the broker serves it up to v1"):
+        build_request(parse_step(line), cast)

@@ -62,8 +62,11 @@ FIRST_WITH_FIELD = {
     ("sync", "type"): 5, ("sync", "protocol"): 5, ("leave", "results"): 3, ("leave", "top"): 3,
     ("fetch", "epoch"): 5, ("describe", "operations"): 3, ("describe", "instance"): 4,
     ("list", "state"): 4, ("list", "kind"): 5, ("describe", "message"): 6,
+    ("share-acknowledge", "lock"): 2, ("share-offsets", "lag"): 1,
 }  # fmt: skip
 """First version whose answers have a field that a file may name; (join, protocol) is about null only."""
+FIRST_WITH_OPTION = {("share-fetch", "exact"): 2, ("share-fetch", "renew"): 2, ("share-acknowledge", "renew"): 2}
+"""First version whose requests can say it."""
 
 
 class Unsupported(Exception):
@@ -107,6 +110,7 @@ def _check_version(step: Step, cast: Cast, name: str, version: int) -> None:
         needed = FIRST_WITH_FIELD["sync", "type"]
     if "also" in step.options or step.options.get("members") == "none":
         needed = max(needed, FIRST_WITH_INSTANCE["leave"])
+    needed = max(needed, *(FIRST_WITH_OPTION.get((step.verb, option), 0) for option in ("", *step.options)))
     for field, value in (step.expectation.own.fields if step.expectation.own else {}).items():
         key = (step.verb, field.rpartition(".")[2] if field not in ("type", "protocol") else field)
         needed = max(needed, FIRST_WITH_FIELD.get(key, 0) if key != ("join", "protocol") or value == "null" else 0)
