@@ -176,6 +176,23 @@ _EVENT_SUBSCRIPTION: Final = StructType(
         StructField("omitted", IntegerType()),
     ]
 )
+_EVENT_RANGE: Final = StructType(
+    [StructField(name, LongType()) for name in ("first_offset", "last_offset")]
+    + [StructField("delivery_count", IntegerType())]
+)
+_EVENT_RECORDS: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        *(StructField(name, LongType()) for name in ("first_offset", "last_offset", "count")),
+        *(StructField(name, IntegerType()) for name in ("times", "delivery_count")),
+        *(StructField(name, LongType()) for name in ("held_ms", "lock_ms")),
+        StructField("delivery_count_limit", IntegerType()),
+        StructField("ended_by", StringType()),
+        StructField("ranges", ArrayType(_EVENT_RANGE)),
+        StructField("ranges_omitted", IntegerType()),
+    ]
+)
 _EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
 _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "v": IntegerType(), "event_id": StringType(), "run": StringType(), "seq": LongType(), "ts_ms": LongType(),
@@ -188,6 +205,7 @@ _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
     "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
     "reconciliation": _EVENT_COURSE, "activity": _EVENT_ACTIVITY, "subscription": _EVENT_SUBSCRIPTION,
+    "records": _EVENT_RECORDS,
 }
 # fmt: on
 

@@ -56,7 +56,7 @@ def test_a_process_that_was_killed_leaves_its_tasks_without_an_owner_for_its_ses
     [incident] = explained(world)
     assert incident.clients == ("one",)
     (effect,) = incident.effects
-    assert effect.has_tasks
+    assert effect.group_type == "streams"
     assert effect.unowned_ms is not None
     assert effect.unowned_ms >= SESSION_MS
     assert {(each["task"], each["from_client"], each["to_client"], each["had_state"]) for each in effect.moved} == {

@@ -11,6 +11,7 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
+    DeliveryFailed,
     EpochRaised,
     GroupConverted,
     GroupEvent,
@@ -26,12 +27,15 @@ from kshim.coordinator.groups.events import (
     MemberReplaced,
     OffsetsRemoved,
     RebalanceCompleted,
+    RecordRange,
     RecordsSkipped,
     SyncCompleted,
     TargetChange,
     TargetComputed,
     Transition,
 )
+from kshim.coordinator.groups.share.state import ShareGroupState
+from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event, Now
 from kshim.history.coordinator_lines import line_of
 from kshim_protocol.errors import ErrorCode
@@ -105,6 +109,26 @@ AS_IN_KAFKA = [
     ),
 ]
 OTHERS = [
+    in_group(MemberAdded, state=StreamsGroupState.STABLE, member=STATIC, had_id=False),
+    in_group(GroupLoaded, state=ShareGroupState.STABLE, member_count=2),
+    in_group(
+        DeliveryFailed,
+        state=ShareGroupState.STABLE,
+        member=ANNA,
+        reason="lock_timeout",
+        ended_by="lock_timeout",
+        topic_name="orders",
+        topic_partition=0,
+        first_offset=4,
+        last_offset=7,
+        record_count=4,
+        times=1,
+        delivery_count=2,
+        held_ms=30_000,
+        lock_ms=30_000,
+        delivery_count_limit=5,
+        ranges=(RecordRange(4, 7, 2),),
+    ),
     goes_to(GroupState.DEAD, Cause.GROUP_DELETED),
     in_group(MemberIdIssued, state=GroupState.EMPTY, member=ANNA),
     in_group(MemberAdded, state=GroupState.EMPTY, member=ANNA, had_id=True),

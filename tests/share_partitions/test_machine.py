@@ -1,8 +1,11 @@
-"""Random members on one share partition: no record is lost, none is delivered to two at once, counts are right."""
+"""Random members on one share partition: no record is lost, none is delivered to two at once, counts are right, and every delivery
+that fails is told once, with who had the record for how long.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -33,11 +36,19 @@ LOCK_MS = 1_000
 
 
 class _Said(NamedTuple):
-    """What is being written of a record, and who had it until when."""
+    """What is being written of a record, who had it until when, and since when. `ended_by`: None where it is done with."""
 
     type: int
     member_id: str
     until_ms: int
+    since_ms: int
+    ended_by: str | None
+    told_ms: int
+
+
+_Failure = tuple[int, str, str, str | None, int]
+"""A record, who had it, why that is told, how it ended, and how long it took."""
+_ENDED_BY = {RELEASE: "released", REJECT: "rejected"}
 
 
 class Deliveries(RuleBasedStateMachine):
@@ -49,6 +60,9 @@ class Deliveries(RuleBasedStateMachine):
         self.log: list[tuple[int, int]] = []
         self.held: dict[int, str] = {}
         self.locked_until: dict[int, int] = {}
+        self.since: dict[int, int] = {}
+        self.failed: Counter[_Failure] = Counter()
+        self.told: Counter[_Failure] = Counter()
         self.counts: dict[int, int] = {}
         self.done: set[int] = set()
         self.stored: dict[int, tuple[int, int]] = {}  # state and count, as written
@@ -83,6 +97,7 @@ class Deliveries(RuleBasedStateMachine):
                 assert one.delivery_count == self.counts[offset] <= LIMIT
                 self.held[offset] = member_id
                 self.locked_until[offset] = self.now_ms + LOCK_MS
+                self.since[offset] = self.now_ms
                 count += 1
         if is_exact:
             assert count <= most
@@ -110,7 +125,7 @@ class Deliveries(RuleBasedStateMachine):
             assert write is None
             self.locked_until.update(dict.fromkeys(offsets, self.now_ms + LOCK_MS))
         else:
-            self._begun(write, offsets, type_)
+            self._begun(write, offsets, type_, _ENDED_BY.get(type_))
 
     @rule(ms=st.integers(1, LOCK_MS))
     def time_passes(self, ms: int) -> None:
@@ -120,20 +135,36 @@ class Deliveries(RuleBasedStateMachine):
         assert (write is not None) == bool(over)
         if write is not None:
             assert _offsets(write) == set(over)
+            for offset in over:
+                self._fails(offset, self.held[offset], "lock_timeout", self.now_ms - self.since[offset])
             self._free(over)
             self.waiting.append((write, {}))
 
     @rule(member_id=st.sampled_from(MEMBERS))
     def session_ends(self, member_id: str) -> None:
-        write = self.partition.release_all(member_id, Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW))
+        write = self.partition.release_all(member_id, Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW), self.now_ms)
         mine = [offset for offset, holder in self.held.items() if holder == member_id]
         assert (write is not None) == bool(mine)
         if mine:
-            self._begun(write, mine, RELEASE)
+            self._begun(write, mine, RELEASE, "session_ended")
 
-    def _begun(self, write: Write | None, offsets: Iterable[int], type_: int) -> None:
+    def _fails(self, offset: int, member_id: str, ended_by: str, held_ms: int) -> None:
+        is_last = self.counts[offset] >= LIMIT and ended_by != "rejected"
+        self.failed[offset, member_id, "delivery_limit" if is_last else ended_by, ended_by, held_ms] += 1
+
+    def _begun(self, write: Write | None, offsets: Iterable[int], type_: int, ended_by: str | None) -> None:
         assert write is not None
-        said = {offset: _Said(type_, self.held.pop(offset), self.locked_until.pop(offset)) for offset in offsets}
+        said = {
+            offset: _Said(
+                type_,
+                self.held.pop(offset),
+                self.locked_until.pop(offset),
+                self.since[offset],
+                ended_by,
+                self.now_ms,
+            )
+            for offset in offsets
+        }
         assert _offsets(write) == said.keys()
         self.waiting.append((write, said))
 
@@ -158,10 +189,14 @@ class Deliveries(RuleBasedStateMachine):
             self._store(write)
             self._hold(said)
             write.settle(ErrorCode.NONE, self.now_ms)
+            for offset, one in said.items():
+                if one.ended_by is not None:
+                    self._fails(offset, one.member_id, one.ended_by, one.told_ms - one.since_ms)
             return
         write.settle(ErrorCode.NOT_COORDINATOR, self.now_ms)
         for offset, one in said.items():
             if one.until_ms <= self.now_ms:
+                self._fails(offset, one.member_id, "lock_timeout", self.now_ms - one.since_ms)
                 self._free([offset])
             else:
                 self.held[offset] = one.member_id
@@ -192,6 +227,17 @@ class Deliveries(RuleBasedStateMachine):
         self.counts = {offset: count for offset, (_, count) in self.stored.items()}
         self.done = {offset for offset, (state, _) in self.stored.items() if RecordState(state).is_final}
         self.done.update(range(self.stored_start))
+
+    @invariant()
+    def each_delivery_that_fails_is_told_once(self) -> None:
+        for trouble in self.partition.troubles:
+            member_id, reason, ended_by, first, last, _, held_ms = trouble
+            if reason == "renewed":
+                assert held_ms > 3 * LOCK_MS
+                continue
+            self.told.update((offset, member_id, reason, ended_by, held_ms) for offset in range(first, last + 1))
+        self.partition.troubles.clear()
+        assert self.told == self.failed
 
     @invariant()
     def no_record_is_lost(self) -> None:

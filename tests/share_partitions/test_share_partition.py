@@ -218,10 +218,10 @@ def test_a_session_that_ends_releases_what_its_member_holds() -> None:
     partition = SharePartition(0)
     acquired(partition, "a", batches=[(0, 4)])
     acquired(partition, "b", batches=[(5, 9)])
-    write = partition.release_all("a", LIMITS)
+    write = partition.release_all("a", LIMITS, 0)
     assert write is not None
     write.settle(ErrorCode.NONE, 0)
-    assert partition.release_all("a", LIMITS) is None
+    assert partition.release_all("a", LIMITS, 0) is None
     assert states(partition) == "0-4:availablex1 5-9:acquiredx1"
 
 

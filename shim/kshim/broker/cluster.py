@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kshim.config.group_settings import GroupSettings
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.kinds import AnyGroup
+    from kshim.coordinator.groups.share.group import ShareGroup
     from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
     from kshim.coordinator.step import Errand, Event, Lookup, TopicsWanted
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
@@ -246,8 +247,24 @@ class Cluster:
                 ask=self._run,
                 released=self.fetch_purgatory.release,
                 report=self.report,
+                find_group=self._find_share_group,
+                tell=self._tell,
             )
         return self.share_partitions_made
+
+    def _find_share_group(self, group_id: str) -> ShareGroup | None:
+        from kshim.coordinator.groups.share.group import ShareGroup
+
+        group = self._find_group(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        """What happened to a group outside of its coordinator."""
+        from kshim.coordinator.step import Step
+
+        step = Step()
+        step.events.extend(events)
+        self.apply(step)
 
     def end_share_sessions(self) -> None:
         """Share groups are switched off: what their members hold in memory is gone."""

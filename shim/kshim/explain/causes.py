@@ -47,6 +47,10 @@ class Cause(Enum):
     REBALANCE_ENFORCED = "rebalance_enforced", Subject.CLIENT
     PROTOCOL_CHANGED = "protocol_changed", Subject.GROUP
     SETTINGS_CHANGED = "settings_changed", Subject.GROUP
+    LOCK_TIMEOUT = "lock_timeout", Subject.CLIENT
+    POISON_RECORD = "poison_record", Subject.GROUP
+    RECORDS_RELEASED = "records_released", Subject.CLIENT
+    RECORDS_HELD = "records_held", Subject.CLIENT
     REMOVED_BY_ADMIN = "removed_by_admin", Subject.GROUP
     UNKNOWN = "unknown", Subject.CLIENTS
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, DeliveryEnd, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
 
@@ -48,6 +48,14 @@ class What(Enum):
     """A process asked again and again for the instance id of a living one."""
     GREW = "topics grew"
     """More partitions of a topic were assigned than ever before."""
+    LOCKS_ENDED = "locks ended"
+    """Locks of a member of a share group ended, with which it was not done, while it went on as a member."""
+    GIVEN_BACK = "given back"
+    """A member released records that had been delivered before."""
+    GIVEN_UP = "given up"
+    """Records are delivered to nobody any more, and nobody was done with them."""
+    HELD = "held"
+    """A member renews the locks of records again and again."""
 
 
 class Disturbance(NamedTuple):
@@ -86,6 +94,7 @@ def disturbances(group: Group, known: Known) -> list[Disturbance]:
         *_loads(group),
         *_late(group),
         *_refused(group, known),
+        *_of_records(group, known),
     ]
     return sorted(found, key=lambda each: (each.from_ms, each.to_ms))
 
@@ -264,6 +273,47 @@ def _refused(group: Group, known: Known) -> Iterator[Disturbance]:
                 part = []
             if fact is not None:
                 part.append(fact)
+
+
+def _of_records(group: Group, known: Known) -> Iterator[Disturbance]:
+    """Deliveries that failed, but for those that a member took along when it was gone."""
+    for fact in group.facts:
+        records = fact.records
+        if records is None:
+            continue
+        life = group.life_of(fact.member)
+        match fact.kind:
+            case Kind.ARCHIVED:
+                what = What.GIVEN_UP
+            case Kind.HELD:
+                what = What.HELD
+            case _ if records.ended_by == DeliveryEnd.LOCK_TIMEOUT and not _was_silent(life, fact, known):
+                what = What.LOCKS_ENDED
+            case _ if records.ended_by == DeliveryEnd.RELEASED and _has_had(group, fact):
+                what = What.GIVEN_BACK  # once is what a release is for
+            case _:
+                continue
+        yield Disturbance(what, group.name, fact.ts_ms - records.held_ms, fact.ts_ms, fact, life)
+
+
+def _has_had(group: Group, fact: Fact) -> bool:
+    """Whether the same member had given back some of these records before."""
+    return any(
+        each.records is not None
+        and fact.records is not None
+        and each.ts_ms < fact.ts_ms
+        and each.member == fact.member
+        and each.records.ended_by == DeliveryEnd.RELEASED
+        and each.records.shares_any(fact.records)
+        for each in group.deliveries_near(fact)
+    )
+
+
+def _was_silent(life: Life | None, fact: Fact, known: Known) -> bool:
+    """Whether nothing was heard of a member any more when its locks ended."""
+    if life is None or life.gone is None or life.gone.kind not in (Kind.EXPIRED, Kind.LEFT):
+        return False
+    return life.silent_ms(known) <= fact.ts_ms
 
 
 def _loads(group: Group) -> Iterator[Disturbance]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kshim.explain.disturbances import Disturbance
 from kshim.explain.incidents import Alternative, Incident
 from kshim.explain.weigh import Evidence
 from kshim.explain.words import advice, sentence, would_tell
@@ -40,10 +41,22 @@ def incident_object(incident: Incident) -> dict[str, Any]:
         "sentence": sentence(incident),
         "advice": advice(incident),
         "would_tell": would_tell(incident),
+        "records": [_records(each) for each in incident.disturbances if each.fact.records is not None],
         "effects": [effect._asdict() for effect in incident.effects],
         "evidence": [_evidence(each) for each in incident.evidence],
         "sources": list(dict.fromkeys(each.fact.source for each in incident.disturbances)),
         "alternatives": [_alternative(each) for each in incident.alternatives],
+    }
+
+
+def _records(disturbance: Disturbance) -> dict[str, Any]:
+    records = disturbance.fact.records
+    assert records is not None
+    return {
+        **records._asdict(),
+        "ranges": [each._asdict() for each in records.ranges],
+        "client": disturbance.name,
+        "at_ms": disturbance.fact.ts_ms,
     }
 
 

@@ -9,6 +9,9 @@ from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Fact, Kind, Moved
 from kshim.explain.lives import Group
 
+STREAMS = "streams"
+SHARE = "share"
+
 
 class MovedTask(TypedDict):
     """A task that had no living owner for a time: from which client it went to which, and whether that had kept its state."""
@@ -34,8 +37,8 @@ class Effect(NamedTuple):
     is_observed: bool
     has_epochs: bool = False
     """A group of the new protocol, whose phase revoke takes the place of JOIN in these fields."""
-    has_tasks: bool = False
-    """A streams group, whose members have tasks."""
+    group_type: str | None = None
+    """As the broker says it; None: the source does not contain it."""
     moved: tuple[MovedTask, ...] = ()
     """Its active tasks that nobody ran for a time, the longest first."""
 
@@ -44,6 +47,8 @@ def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> It
     """One for each group with a rebalance in that time, or just after it."""
     by_group: dict[str, list[Disturbance]] = {}
     for each in explained:
+        if each.fact.records is not None:
+            continue  # nobody waits for these
         by_group.setdefault(each.group, []).append(each)
     for name, mine in by_group.items():
         completed = [fact for fact in groups[name].facts if fact.kind is Kind.COMPLETED]
@@ -57,6 +62,7 @@ def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> It
 
 def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], completed: list[Fact]) -> Effect:
     phases = [fact.phases for fact in rebalances if fact.phases is not None]
+    group_type = next((each.group_type for each in phases if each.group_type is not None), None)
     slowest = max(phases, key=lambda each: each.last_wait_ms or 0, default=None)
     silent = {
         each.member.member_id: each.fact.ts_ms - each.from_ms
@@ -68,6 +74,7 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], compl
         end_ms - each.from_ms
         for each in mine
         if each.what is What.DEPARTED
+        and group_type != SHARE  # whose partitions have other readers
         and (end_ms := next((fact.ts_ms for fact in completed if fact.ts_ms >= each.fact.ts_ms), None)) is not None
     ]
     return Effect(
@@ -80,7 +87,7 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], compl
         unowned_ms=max([*unowned, *(each.unowned_ms for each in phases if each.unowned_ms)], default=None),
         is_observed=all(fact.is_observed for fact in rebalances) and all(each.is_last_observed for each in phases),
         has_epochs=any(each.has_epochs for each in phases),
-        has_tasks=any(each.has_tasks for each in phases),
+        group_type=group_type,
         moved=tuple(sorted(moved, key=lambda each: -each["unowned_ms"])),
     )
 

@@ -69,6 +69,12 @@ class Kind(Enum):
     """A coordinator read the group from its log: it, or its predecessor, had been stopped."""
     STOPPING = "stopping"
     """The broker is being stopped in good order."""
+    RETURNED = "returned"
+    """A member of a share group had records, and was not done with them: others may have them again."""
+    ARCHIVED = "archived"
+    """Records that no member of a share group was done with are delivered to nobody any more."""
+    HELD = "held"
+    """A member of a share group has held records for long."""
 
 
 class Member(NamedTuple):
@@ -141,8 +147,8 @@ class Phases(NamedTuple):
     """How many partitions of each topic were assigned, as far as a record of the generation is there."""
     is_last_observed: bool = True
     """False: who was last is concluded from commits."""
-    has_tasks: bool = False
-    """Of a streams group, whose members have tasks instead of partitions."""
+    group_type: str | None = None
+    """As the broker says it: `streams` groups have tasks instead of partitions, `share` groups several readers of each; None: unknown."""
     moved: tuple[Moved, ...] = ()
     """Its tasks that had no owner meanwhile, the longest first, as far as the source has them."""
 
@@ -158,6 +164,52 @@ class Committed(NamedTuple):
     """The one before the last, while they were its; None: there was none."""
     is_none: bool = False
     """There was none at all: `last_ms` is when it got them."""
+
+
+class DeliveryEnd:
+    """How a delivery to a member of a share group ended that was not done with the records."""
+
+    LOCK_TIMEOUT = "lock_timeout"
+    RELEASED = "released"
+    SESSION_ENDED = "session_ended"
+    REJECTED = "rejected"
+
+
+class Range(NamedTuple):
+    """Records next to each other, both offsets included."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class Records(NamedTuple):
+    """Records of a partition that a member of a share group had. So many deliveries of one record ended so, at so many moments (`times`)."""
+
+    topic: str
+    partition: int
+    deliveries: int
+    times: int
+    delivery_count: int
+    """Of the record that was delivered most often."""
+    held_ms: int
+    """For how long it had one at most."""
+    lock_ms: int
+    delivery_count_limit: int
+    ended_by: str | None
+    """One of `DeliveryEnd`; None: it has them still."""
+    ranges: tuple[Range, ...]
+    """Some of them, if there are many."""
+
+    def shares_any(self, other: Records) -> bool:
+        """Whether they have a record in common, as far as their ranges tell."""
+        if (self.topic, self.partition) != (other.topic, other.partition):
+            return False
+        return any(
+            one.first_offset <= two.last_offset and two.first_offset <= one.last_offset
+            for one in self.ranges
+            for two in other.ranges
+        )
 
 
 class Fact(NamedTuple):
@@ -180,6 +232,8 @@ class Fact(NamedTuple):
     committed: Committed | None = None
     told_ms: int | None = None
     """Of a member of the new protocol that was gone: since when it had been told to give up partitions, and had not."""
+    records: Records | None = None
+    """Of a share group: what came back, was given up, or is held."""
 
 
 class Profile(NamedTuple):

@@ -13,6 +13,7 @@ from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import HEARTBEAT_MS, Fact, Known, Profile
+from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
@@ -291,6 +292,8 @@ def _of_group(group: Group, known: Known, free: Sequence[Disturbance]) -> list[C
 def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:
     if each.what in DEPARTURES:
         return candidates_of_departure(each, known)
+    if each.what in OF_RECORDS:
+        return candidates_of_delivery(each, group)
     return candidates_of_other(each, group, known)
 
 

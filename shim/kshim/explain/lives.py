@@ -23,6 +23,9 @@ _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
 _JOIN_ENDED = (Kind.JOIN_COMPLETED, Kind.COMPLETED)
 
+_NEAR = 100
+"""So many facts about records before another one, and after it, are looked at for what they have to do with it."""
+
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired, and how exact times of phases are."""
 
@@ -156,6 +159,10 @@ class Group:
             name = life.member.name
             self._first_ms[name] = min(life.began_ms, self._first_ms.get(name, life.began_ms))
         self._down = [span for span in down if not any(map(partial(_is_within, span), self.facts))]
+        self._deliveries: dict[tuple[str, int], list[Fact]] = defaultdict(list)
+        for fact in self.facts:
+            if fact.records is not None:
+                self._deliveries[fact.records.topic, fact.records.partition].append(fact)
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._find_last_joins()
         self._link()
@@ -187,6 +194,15 @@ class Group:
         """When the first rebalance after a time ended; None: none has."""
         place = bisect_right(self._completed_ms, after_ms)
         return self._completed_ms[place] if place < len(self._completed_ms) else None
+
+    def deliveries_near(self, fact: Fact) -> list[Fact]:
+        """What failed of the same partition of a share group before a fact that is about records, and after it; not all, if it is much."""
+        records = fact.records
+        if records is None:
+            return []
+        found = self._deliveries[records.topic, records.partition]
+        place = bisect_right(found, fact.ts_ms, key=_time_of)
+        return found[max(place - _NEAR, 0) : place + _NEAR]
 
     def life_with(self, member_id: str | None) -> Life | None:
         """The life of a member id."""
@@ -348,6 +364,10 @@ class Group:
                 ):
                     life.next, new.previous = new, life
                     break
+
+
+def _time_of(fact: Fact) -> int:
+    return fact.ts_ms
 
 
 Span = tuple[int, int]

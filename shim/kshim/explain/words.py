@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
-from kshim.explain.effects import Effect
-from kshim.explain.facts import DEFAULT_SESSION_MS
+from kshim.explain.effects import SHARE, STREAMS, Effect
+from kshim.explain.facts import DEFAULT_SESSION_MS, Records
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
 
@@ -39,6 +39,10 @@ _SENTENCES = {
     Cause.REBALANCE_ENFORCED: "The application of {who} asked for a rebalance.",
     Cause.PROTOCOL_CHANGED: "{groups} went over to the other group protocol, classic or consumer, while it had members.",
     Cause.SETTINGS_CHANGED: "The settings with which tasks of {groups} are assigned were changed.",
+    Cause.LOCK_TIMEOUT: "{who} was not done with records when its locks ended, {moments} until now: {records}.",
+    Cause.POISON_RECORD: "Nobody of {groups} was done with records, and they are delivered to nobody any more: {records}.",
+    Cause.RECORDS_RELEASED: "{who} gave back records that had been delivered before, {moments} until now: {records}.",
+    Cause.RECORDS_HELD: "{who} has held records for long, by renewing their locks: {records}.",
     Cause.REMOVED_BY_ADMIN: "An administrator removed {clients} from {groups}.",
     Cause.UNKNOWN: "Something disturbed {groups}, which involves {clients}; its cause is unknown.",
 }
@@ -61,6 +65,15 @@ _ADVICE = {
     Cause.SHARED_GROUP_ID: "Give each application a group.id of its own.",
     Cause.DUPLICATE_INSTANCE: "Give each process a group.instance.id of its own.",
     Cause.PROTOCOL_CHANGED: "Nothing, if it was wanted: group.protocol of its clients decides, and group.consumer.migration.policy of the broker.",
+    Cause.LOCK_TIMEOUT: "Fetch fewer records at once (max.poll.records), or acknowledge or renew them sooner. Else raise "
+    "group.share.record.lock.duration.ms, or share.record.lock.duration.ms of the group, which is {lock_ms} ms.",
+    Cause.POISON_RECORD: "Look at these records, and at the log of the application; their offsets are all that is left of them. "
+    "group.share.delivery.count.limit, or share.delivery.count.limit of the group, which is {limit}, says how often they are tried.",
+    Cause.RECORDS_RELEASED: "Look in the log of the application for why it cannot process them: after {limit} deliveries "
+    "(group.share.delivery.count.limit) they are given up.",
+    Cause.RECORDS_HELD: "Look at what the application does with them. As soon as group.share.partition.max.record.locks records "
+    "behind the first of them are in flight, nobody gets any more; share.renew.acknowledge.enable=false of the group allows "
+    "no renewals.",
     Cause.REMOVED_BY_ADMIN: "Nothing, if it was wanted: a process that still runs joins again by itself. Stop it first, if it is to stay away.",
 }
 
@@ -70,7 +83,7 @@ _OF_STREAMS = {
 """Of streams groups, in place of those above."""
 
 _RETURNS = "Set group.instance.id, and let the process leave for now: its tasks wait for it for {session}."
-_ADVICE_OF_STREAMS = {
+_ADVICE_OF_STREAMS = _ADVICE | {
     Cause.DEPLOY: _RETURNS,
     Cause.RESTART: _RETURNS,
     Cause.STATIC_STOPPED: "Let a process that is not to return leave for good, or know that a lower {session} notices it sooner.",
@@ -81,6 +94,15 @@ _ADVICE_OF_STREAMS = {
     Cause.SETTINGS_CHANGED: "Nothing, if it was wanted: group.streams.num.standby.replicas of the broker, or "
     "streams.num.standby.replicas of the group, decides.",
 }
+_ADVICE_OF_SHARE = {
+    cause: _ADVICE[cause] for cause in (Cause.CRASH_LOOP, Cause.FLAPPING, Cause.HOST_STALLED, Cause.NETWORK_CUT)
+} | {
+    Cause.KILLED: "Look for an OOM kill or a crash on the host. What it held is there for others when its connection ends, "
+    "or its locks (group.share.record.lock.duration.ms).",
+    Cause.PAUSED: "Look for garbage collection and CPU throttling; {session} has to exceed the pause.",
+}
+"""Of share groups: they know no static members, and nobody waits for a rebalance."""
+_ADVICE_OF = {STREAMS: _ADVICE_OF_STREAMS, SHARE: _ADVICE_OF_SHARE}
 _RESTORING = " Tasks with state had to restore it, unless it was left on disk: group.streams.num.standby.replicas keeps it elsewhere."
 
 _WOULD_TELL = {
@@ -101,7 +123,7 @@ def sentence(incident: Incident) -> str:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
-    text = _OF_STREAMS.get(incident.cause) if _is_of_streams(incident) else None
+    text = _OF_STREAMS.get(incident.cause) if _type_of(incident) == STREAMS else None
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",
@@ -111,6 +133,29 @@ def sentence(incident: Incident) -> str:
         count_verb=f"{counted(count, 'member')} {'was' if count == 1 else 'were'}",
         # A process that is a member of several groups is gone from each of them.
         times=max(gone.values(), default=0),
+        moments=counted(sum(each.times for each in _records(incident)), "time"),
+        records=_places(incident),
+    )
+
+
+def _records(incident: Incident) -> list[Records]:
+    return [each.fact.records for each in incident.disturbances if each.fact.records is not None]
+
+
+def _places(incident: Incident) -> str:
+    """Which records, how often they were delivered, and for how long they were held; those that were delivered most first."""
+    found = {
+        (each.topic, each.partition, one.first_offset, one.last_offset): (one.delivery_count, each.held_ms)
+        for each in _records(incident)
+        for one in each.ranges
+    }
+    worst = sorted(found.items(), key=lambda item: -item[1][0])
+    return _listed(
+        [
+            f"{topic}-{partition} {'offset' if first == last else 'offsets'} {first if first == last else f'{first} to {last}'} "
+            f"({counted(count, 'delivery', 'deliveries')}, held for up to {seconds(held_ms)})"
+            for (topic, partition, first, last), (count, held_ms) in worst
+        ]
     )
 
 
@@ -122,18 +167,23 @@ def _who(names: Sequence[str]) -> str:
 
 def advice(incident: Incident) -> str | None:
     """What to change, with the key to set and the present value of a timeout where it is known; None: nothing."""
-    is_of_streams = _is_of_streams(incident)
-    text = _ADVICE_OF_STREAMS.get(incident.cause) if is_of_streams else None
-    text = text or _ADVICE.get(incident.cause) or ""
-    if is_of_streams and any(not each["had_state"] for effect in incident.effects for each in effect.moved):
+    group_type = _type_of(incident)
+    text = _ADVICE_OF.get(group_type or "", _ADVICE).get(incident.cause, "")
+    if group_type == STREAMS and any(not each["had_state"] for effect in incident.effects for each in effect.moved):
         text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts
-    session = "session.timeout.ms"
-    if is_of_streams or any(each.has_epochs for each in incident.effects):
-        session = "group.streams.session.timeout.ms" if is_of_streams else "consumer.session.timeout.ms of the group"
-        if session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
-            session_ms = None
-    told = text.format(session=f"{session}{_now(session_ms)}", poll=f"max.poll.interval.ms{_now(rebalance_ms)}")
+    has_epochs = group_type is not None or any(each.has_epochs for each in incident.effects)
+    if has_epochs and session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
+        session_ms = None
+    of_group = "consumer.session.timeout.ms of the group" if has_epochs else "session.timeout.ms"
+    session = of_group if group_type is None else f"group.{group_type}.session.timeout.ms"
+    records = next(reversed(_records(incident)), None)
+    told = text.format(
+        session=f"{session}{_now(session_ms)}",
+        poll=f"max.poll.interval.ms{_now(rebalance_ms)}",
+        lock_ms=None if records is None else records.lock_ms,
+        limit=None if records is None else records.delivery_count_limit,
+    )
     return told.strip() or None
 
 
@@ -141,8 +191,10 @@ def _now(value_ms: int | None) -> str:
     return "" if value_ms is None else f" (now {value_ms / 1_000:g} s)"
 
 
-def _is_of_streams(incident: Incident) -> bool:
-    return any(effect.has_tasks for effect in incident.effects)
+def _type_of(incident: Incident) -> str | None:
+    if _records(incident):
+        return None  # these causes are of share groups alone
+    return next((effect.group_type for effect in incident.effects if effect.group_type is not None), None)
 
 
 def would_tell(incident: Incident) -> str | None:
@@ -163,7 +215,7 @@ def effect_text(effect: Effect) -> str:
     if effect.sync_ms is not None:
         parts.append(f"SYNC took {seconds(effect.sync_ms)}")
     if effect.unowned_ms is not None:
-        what = "tasks" if effect.has_tasks else "partitions"
+        what = "tasks" if effect.group_type == STREAMS else "partitions"
         parts.append(f"{what} had no living owner for {seconds(effect.unowned_ms)}")
     for each in effect.moved[:_MOVED_SHOWN]:
         state = "had its state as a standby task" if each["had_state"] else "had no standby task of it"

@@ -28,6 +28,7 @@ REASONS: Final = {
     "admin": "an administrator removed {who}",
     "subscription_changed": "{who} changed its subscription or assignor",
     "topics_changed": "topics of the group were made, deleted or got partitions",
+    "state_initialized": "partitions can be read whose state was not there yet",
     "settings_changed": "settings of the group's assignment changed",
     "expression_resolved": "a regular expression stands for other topics",
     "group_upgraded": "the group went over to the new protocol with {who}",

@@ -10,6 +10,7 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
+    DeliveryFailed,
     EpochRaised,
     GroupConverted,
     GroupLoaded,
@@ -29,11 +30,13 @@ from kshim.coordinator.groups.events import (
     TopicPartitions,
     Transition,
 )
+from kshim.coordinator.groups.share.state import ShareGroupState
 from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.coordinator.step import Event
+from kshim.wording import counted
 from kshim_protocol.errors import ErrorCode
 
-_KINDS: Final = {ConsumerGroupState: "consumer", StreamsGroupState: "streams"}
+_KINDS: Final = {ConsumerGroupState: "consumer", ShareGroupState: "share", StreamsGroupState: "streams"}
 """Of groups with epochs, by their states: whose lines begin with the group in Kafka."""
 
 
@@ -96,6 +99,13 @@ def _text(event: Event) -> str | None:
         case GroupConverted(group_id=group):
             empty = "" if event.member_count else "empty "
             return f"[GroupId {group}] Converted the {empty}{event.from_kind} group to a {event.to_kind} group."
+        case DeliveryFailed(group_id=group, member=member):
+            how_many = counted(event.record_count, "delivery", "deliveries")
+            return (
+                f"[GroupId {group}] {how_many} of {event.topic_name}-{event.topic_partition} to member {member.member_id} did not "
+                f"succeed ({event.reason}): offsets {event.first_offset} to {event.last_offset}, held for {event.held_ms} ms, "
+                f"delivery count {event.delivery_count}."
+            )
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case SyncCompleted():
@@ -144,11 +154,11 @@ def _listed(partitions: TopicPartitions, between: str) -> str:
 def _transition(event: Transition) -> str | None:
     group, generation = event.group_id, event.generation_id
     new = event.new
-    if new in (GroupState.DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD):
+    if new in (GroupState.DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD, ShareGroupState.DEAD):
         kind = "generation" if isinstance(new, GroupState) else "epoch"
         return f"Group {group} with {kind} {generation} has been removed ({event.cause})"
     match new:
-        case ConsumerGroupState() | StreamsGroupState():
+        case ConsumerGroupState() | StreamsGroupState() | ShareGroupState():
             return (
                 f"Group {group} with epoch {generation} went from {event.previous} to {new} (reason: {event.detail})."
             )

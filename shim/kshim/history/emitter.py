@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kshim.coordinator.groups.events import (
+    DeliveryFailed,
     GroupEvent,
     MemberAdded,
     MemberReconciled,
@@ -70,6 +71,7 @@ class Emitter:
         activity: Activity | None = None,
         reconciliation: Reconciliation | None = None,
         offer: Offer | Wish | None = None,
+        records: DeliveryFailed | None = None,
     ) -> None:
         """What a rebalance has comes from it; so do its generation and how many it expects."""
         kicked_count, pending_sync = 0, None
@@ -103,6 +105,7 @@ class Emitter:
                 activity,
                 reconciliation,
                 offer,
+                records,
             )
         )
 
@@ -110,7 +113,7 @@ class Emitter:
         self,
         type_: str,
         reason: str,
-        event: MemberAdded | MemberReplaced | MemberRemoved | MemberReconciled | MemberRefused,
+        event: MemberAdded | MemberReplaced | MemberRemoved | MemberReconciled | MemberRefused | DeliveryFailed,
         group: GroupHistory,
         replaced_member_id: str | None = None,
         *,
@@ -131,6 +134,7 @@ class Emitter:
             activity=self.activity,
             reconciliation=reconciliation,
             offer=event.offer if isinstance(event, (MemberAdded, MemberReplaced)) else None,
+            records=event if isinstance(event, DeliveryFailed) else None,
         )
 
     def emit_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:

@@ -29,6 +29,7 @@ _ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
 _RECONCILING: Final = ConsumerGroupState.RECONCILING.value
 _NOTHING_YET: Final = Reconciliation()
 _STABLE: Final = ConsumerGroupState.STABLE.value
+_SHARE: Final = GroupKind.SHARE.value
 _STREAMS: Final = GroupKind.STREAMS.value
 """Words that groups of several kinds have in common."""
 
@@ -94,6 +95,7 @@ class EpochTracker:
 
     def member_reconciled(self, event: MemberReconciled, group: GroupHistory) -> None:
         """A member has done a step. With the last one the rebalance is completed."""
+        group.is_in(event.state)
         self.has_no_owner(event.revoked, event, event.member, group)
         if event.epoch == LEFT_FOR_NOW_EPOCH:
             self._emitter.emit_of_member("member_left", STATIC_LEFT, event, group)
@@ -117,7 +119,7 @@ class EpochTracker:
             found = Reconciliation(gaps=gaps, step=step)
             reason = REASONS[Cause.RECONCILED]
             self._emitter.emit_of_member("member_reconciled", reason, event, group, reconciliation=found)
-        if event.state.value == _STABLE:
+        if event.state.value == _STABLE and (group.type != _SHARE or _is_over(group.course)):
             group.unowned.clear()  # nobody is to have what is left: it is not subscribed to any more
             ending = Ending(REASONS[Cause.RECONCILED], "every member is at its target", event.member.member_id)
             self.end(event, group, event.state, "completed", ending)
@@ -129,7 +131,9 @@ class EpochTracker:
     def has_no_owner(
         self, partitions: TopicPartitions, event: GroupEvent, member: MemberRef, group: GroupHistory
     ) -> None:
-        """Nobody has these from now on; `member` had them."""
+        """Nobody has these from now on; `member` had them. Partitions of share groups have several readers, and are left out."""
+        if group.type == _SHARE:
+            return
         for partition in partitions:
             group.unowned[partition] = event.now.mono_ms, member.member_id
 
@@ -175,6 +179,11 @@ def _gaps(event: MemberReconciled, group: GroupHistory) -> list[Gap]:
 def _word(state: AnyMemberState) -> str:
     """As Kafka's class names say it: `UnrevokedPartitions`, `UnrevokedTasks`."""
     return state.name.title().replace("_", "")
+
+
+def _is_over(course: EpochCourse | None) -> bool:
+    """Whether all members of a share group, which is always Stable, have taken the epoch."""
+    return course is not None and course.pending_sync == 0
 
 
 def _has_moved(event: MemberReconciled) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.groups.events import Offer, Wish
+from kshim.coordinator.groups.events import DeliveryFailed, Offer, Wish
 from kshim.coordinator.step import Now
 from kshim.history.activity import Activity, activity_json
 from kshim.history.course import Arrival, Course, Ending, Why, arrival_json, ending_json, kicked_json
 from kshim.history.epoch_course import EpochCourse, Reconciliation, reconciliation_json
 from kshim.history.json_parts import number, text
+from kshim.history.records import records_json
 from kshim.history.subscription import subscription_json
 from kshim.history.timeline import Timeline
 
@@ -49,6 +50,7 @@ class HistoryEvent(NamedTuple):
     reconciliation: Reconciliation | None = None
     offer: Offer | Wish | None = None
     """Whose subscription is read when the JSON is."""
+    records: DeliveryFailed | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -56,6 +58,8 @@ class HistoryEvent(NamedTuple):
         size_bytes = 900 + 2 * len(self.why.about.reason_text)
         if self.reconciliation is not None:
             size_bytes += self.reconciliation.size_bytes
+        if self.records is not None:
+            size_bytes += 300 + 150 * len(self.records.ranges)
         if self.offer is not None:  # what was before may be shared with another event, and the names with the group
             size_bytes += 200 + self.offer.size_bytes
         return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
@@ -86,7 +90,7 @@ class HistoryEvent(NamedTuple):
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{text(self.replaced_member_id)},'
             f'{self._timeline_json()},"reconciliation":{reconciliation_json(self.reconciliation)},'
             f'"activity":{activity_json(self.activity)},'
-            f'"subscription":{subscription_json(self.offer)},'
+            f'"subscription":{subscription_json(self.offer)},"records":{records_json(self.records)},'
             f'"injected_fault":{text(self.injected_fault)}}}'
         )
         return document.encode(

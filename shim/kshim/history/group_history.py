@@ -8,6 +8,7 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import AnyGroupState, Cause, EpochRaised, GroupEvent, MemberRef, Transition
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind
+from kshim.coordinator.groups.share.state import ShareGroupState
 from kshim.coordinator.groups.streams.state import StreamsGroupState
 from kshim.history.course import About, Ending, Why
 from kshim.history.epoch_course import EpochCourse
@@ -17,10 +18,12 @@ from kshim.history.timeline import Timeline
 _KINDS: Final = {
     GroupState: GroupKind.CLASSIC,
     ConsumerGroupState: GroupKind.CONSUMER,
+    ShareGroupState: GroupKind.SHARE,
     StreamsGroupState: GroupKind.STREAMS,
 }
 PROTOCOL_TYPES: Final = {
     GroupKind.CONSUMER.value: CONSUMER_PROTOCOL_TYPE,
+    GroupKind.SHARE.value: GroupKind.SHARE.value,
     GroupKind.STREAMS.value: GroupKind.STREAMS.value,
 }
 """What members of a group with epochs speak, by its type."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshim.coordinator.groups.events import Cause
+from kshim.share_partitions.troubles import REASONS as REASONS_OF_RECORDS
 from kshim_protocol.errors import ErrorCode
 
 ADMIN: Final = "admin"
@@ -32,6 +33,7 @@ REASONS: Final[dict[Cause, str]] = {
     Cause.SUBSCRIPTION_CHANGED: "subscription_changed",
     Cause.TOPICS_CHANGED: "topics_changed",
     Cause.SETTINGS_CHANGED: "settings_changed",
+    Cause.STATE_INITIALIZED: "state_initialized",
     Cause.EXPRESSION_RESOLVED: "expression_resolved",
     Cause.RECONCILED: "reconciled",
 }
@@ -48,5 +50,7 @@ REFUSED: Final = {
     ErrorCode.UNRELEASED_INSTANCE_ID: "unreleased_instance_id",
 }
 """By the error that a heartbeat was answered with."""
-KEYWORDS: Final = frozenset({*REASONS.values(), LOADED, STOPPING, STATIC_LEFT, *CONVERTED.values(), *REFUSED.values()})
+KEYWORDS: Final = frozenset(
+    {*REASONS.values(), LOADED, STOPPING, STATIC_LEFT, *CONVERTED.values(), *REFUSED.values(), *REASONS_OF_RECORDS}
+)
 """Every reason there is."""

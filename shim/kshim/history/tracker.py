@@ -13,6 +13,7 @@ from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import (
     AnyGroupState,
     Cause,
+    DeliveryFailed,
     EpochRaised,
     GroupConverted,
     GroupEvent,
@@ -40,9 +41,17 @@ from kshim.history.epoch_tracker import EpochTracker
 from kshim.history.event import HistoryEvent
 from kshim.history.group_history import GroupHistory
 from kshim.history.keywords import ADMIN, ADMIN_LEAVE_REASON, CONVERTED, LOADED, REASONS, STOPPING
+from kshim.share_partitions.troubles import DELIVERY_LIMIT, REJECTED, RENEWED
 from kshim.wording import counted
 
 _KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause.SYNC_TIMEOUT, Cause.GROUP_TOO_LARGE})
+
+
+_TYPES_OF_RECORDS: Final = {
+    DELIVERY_LIMIT: "records_archived",
+    REJECTED: "records_archived",
+    RENEWED: "records_held",
+}
 
 
 class BrokerStopping(GroupEvent):
@@ -85,6 +94,7 @@ class Tracker:
             MemberReconciled: self._epochs.member_reconciled,
             MemberRefused: self._epochs.member_refused,
             GroupConverted: self._converted,
+            DeliveryFailed: self._delivery_failed,
         }
         """The events that mean something to history, and what is made of them."""
 
@@ -119,11 +129,17 @@ class Tracker:
             open_course.kicked.append(Kicked(event.member, reason, event.was_pending))
         if event.was_pending:
             return
+        group.is_in(event.state)
         self._epochs.has_no_owner(event.revoked, event, event.member, group)
         if event.cause is Cause.MEMBER_LEFT and (event.is_by_instance_id or _is_of_admin(event.member)):
             reason = ADMIN
             group.admin_removed_id = event.member.member_id
         self._emitter.emit_of_member("member_left", reason, event, group)
+
+    def _delivery_failed(self, event: DeliveryFailed, group: GroupHistory) -> None:
+        """Records of a share group came back, were given up, or are held for long."""
+        type_ = _TYPES_OF_RECORDS.get(event.reason, "records_returned")
+        self._emitter.emit_of_member(type_, event.reason, event, group)
 
     # The group
 
@@ -139,17 +155,15 @@ class Tracker:
             case GroupState.EMPTY:
                 self._classic.end(event, group, event.new, "aborted", group.ending(event))
                 self._emitter.emit_of_group("group_emptied", event, group, event.generation_id)
-            case ConsumerGroupState.EMPTY | StreamsGroupState.EMPTY:
+            case ConsumerGroupState.EMPTY | StreamsGroupState.EMPTY | ShareGroupState.EMPTY:
                 self._epochs.end(event, group, event.new, "aborted", group.ending(event))
                 group.unowned.clear()
                 self._emitter.emit_of_group("group_emptied", event, group, event.generation_id)
-            case GroupState.DEAD | ConsumerGroupState.DEAD | StreamsGroupState.DEAD:
+            case GroupState.DEAD | ConsumerGroupState.DEAD | StreamsGroupState.DEAD | ShareGroupState.DEAD:
                 self._emitter.emit_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]
-            case ConsumerGroupState() | StreamsGroupState():
+            case ConsumerGroupState() | StreamsGroupState() | ShareGroupState():
                 pass  # its rebalance is told by other events
-            case ShareGroupState():
-                pass  # groups of this kind report nothing yet
 
     def _converted(self, event: GroupConverted, group: GroupHistory) -> None:
         reason = CONVERTED[event.to_kind]

@@ -66,6 +66,7 @@ class _Acquisition:
         self._member_id = member_id
         self._batches = batches
         self._limits = limits
+        self._now_ms = now_ms
         self._deadline_ms = now_ms + limits.lock_ms
         self._count = 0
         self._next_offset = window.next_offset
@@ -166,7 +167,7 @@ class _Acquisition:
         return self._count - before
 
     def _take(self, run: Run) -> Acquired:
-        run.acquire(self._member_id, self._deadline_ms)
+        run.acquire(self._member_id, self._now_ms, self._deadline_ms)
         self._count += run.size
         return Acquired(run.first, run.last, run.delivery_count)
 

@@ -32,11 +32,12 @@ NOBODY: Final = ""
 class Run:
     """Records from `first` to `last`, both included, that are alike.
 
-    `delivery_count`: how often they were acquired. `member_id` and `deadline_ms` (monotonic) are of those that are acquired.
+    `delivery_count`: how often they were acquired. `member_id`, and `since_ms` and `deadline_ms` (monotonic), are of those that
+    are acquired.
     `before`: state and member that hold again if the change of state cannot be written, which is on its way; or None.
     """
 
-    __slots__ = ("before", "deadline_ms", "delivery_count", "first", "last", "member_id", "state")
+    __slots__ = ("before", "deadline_ms", "delivery_count", "first", "last", "member_id", "since_ms", "state")
 
     def __init__(self, first: int, last: int, state: RecordState, delivery_count: int) -> None:
         self.first = first
@@ -44,6 +45,7 @@ class Run:
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = NOBODY
+        self.since_ms = 0
         self.deadline_ms = 0
         self.before: tuple[RecordState, str] | None = None
 
@@ -67,11 +69,12 @@ class Run:
         """Whether they are done with, and that is written."""
         return self.state.is_final and self.before is None
 
-    def acquire(self, member_id: str, deadline_ms: int) -> None:
+    def acquire(self, member_id: str, now_ms: int, deadline_ms: int) -> None:
         """They are a member's now, until `deadline_ms`."""
         self.state = RecordState.ACQUIRED
         self.delivery_count += 1
         self.member_id = member_id
+        self.since_ms = now_ms
         self.deadline_ms = deadline_ms
 
     def change(self, state: RecordState) -> None:
@@ -99,7 +102,8 @@ class Run:
     def cut(self, last: int) -> Run:
         """Keep the records up to `last`, and return those behind."""
         rest = Run(last + 1, self.last, self.state, self.delivery_count)
-        rest.member_id, rest.deadline_ms, rest.before = self.member_id, self.deadline_ms, self.before
+        rest.member_id, rest.before = self.member_id, self.before
+        rest.since_ms, rest.deadline_ms = self.since_ms, self.deadline_ms
         self.last = last
         return rest
 

@@ -13,6 +13,15 @@ from typing import Final, NamedTuple
 
 from kshim.share_partitions.acquisition import Acquired, Limits, acquire
 from kshim.share_partitions.in_flight import InFlightBatch, RecordState, Run
+from kshim.share_partitions.troubles import (
+    LOCK_TIMEOUT,
+    REJECTED,
+    RELEASED,
+    SESSION_ENDED,
+    Trouble,
+    renewed_again,
+    trouble_of,
+)
 from kshim.share_partitions.window import Window
 from kshim_protocol.errors import ErrorCode, KafkaError
 
@@ -25,6 +34,10 @@ _STATES: Final = {
     RELEASE: RecordState.AVAILABLE,
     REJECT: RecordState.ARCHIVED,
 }
+
+
+_TROUBLES: Final = {RELEASE: RELEASED, REJECT: REJECTED}
+"""What is told of records of which a member says that."""
 
 
 class StateBatch(NamedTuple):
@@ -54,7 +67,8 @@ class Write(NamedTuple):
 
 
 class SharePartition:
-    """Who holds which records. `on_available` is called when those who wait are to look for records again.
+    """Who holds which records. `on_available` is called when those who wait are to look for records again. `troubles` grows when
+    deliveries do not end as they should: whoever tells of them empties it.
 
     As in Kafka they are not told of records that a member releases: what they wait for is new records, locks that end and a
     start that moves.
@@ -67,6 +81,7 @@ class SharePartition:
         *,
         on_available: Callable[[], None] = lambda: None,
     ) -> None:
+        self.troubles: list[Trouble] = []
         self._on_available = on_available
         self._window = Window(start_offset, list(_runs(start_offset, batches)))
         self._window.move_start()
@@ -131,17 +146,18 @@ class SharePartition:
         UNKNOWN_SERVER_ERROR (from before the start, and nothing is in flight).
         """
         changed: list[StateBatch] = []
+        troubles: list[Trouble] = []  # which are certain when that is written
         try:
             for said in batches:
                 if said.last_offset >= self.start_offset:
                     ranges = _ranges(said, self.start_offset)
                     for batch in self._spoken_of(said.first_offset, said.last_offset):
-                        self._take(member_id, said, ranges, batch, limits, now_ms, changed)
+                        self._take(member_id, said, ranges, batch, limits, now_ms, changed, troubles)
         except KafkaError:
             for run in self._changing(changed):
                 run.take_back()
             raise
-        return self._write(changed, limits)
+        return self._write(changed, limits, troubles)
 
     def _spoken_of(self, first: int, last: int) -> Sequence[InFlightBatch]:
         """The batches with records of a range. Raises KafkaError."""
@@ -171,6 +187,7 @@ class SharePartition:
         limits: Limits,
         now_ms: int,
         changed: list[StateBatch],
+        troubles: list[Trouble],
     ) -> None:
         """What a member says, of one batch. `ranges` are of `said`, as there may be many. Raises KafkaError."""
         if batch.last < self.start_offset:
@@ -190,10 +207,14 @@ class SharePartition:
                 if not is_whole:
                     self._require_owner(member_id, run, is_whole=False)
                 if type_ != RENEW:
+                    if type_ in _TROUBLES:
+                        troubles.append(trouble_of(run, _TROUBLES[type_], limits, now_ms))
                     run.begin_change(self._state_after(run, _STATES[type_], limits))
                     changed.append(_as_written(run))
                 elif limits.may_renew:
                     run.deadline_ms = now_ms + limits.lock_ms
+                    if (trouble := renewed_again(run, limits, now_ms)) is not None:
+                        self.troubles.append(trouble)
                 else:
                     raise _refused("Renewing acquisition locks is not enabled for the group.")
 
@@ -215,16 +236,19 @@ class SharePartition:
             return RecordState.ARCHIVED
         return state
 
-    def release_all(self, member_id: str, limits: Limits) -> Write | None:
+    def release_all(self, member_id: str, limits: Limits, now_ms: int) -> Write | None:
         """A member gives up what it holds: its session is over."""
         changed: list[StateBatch] = []
+        troubles: list[Trouble] = []
         for batch in self._window.batches:
             if any(run.member_id == member_id for run in batch.runs):
                 for run in self._parts(batch, batch.first, batch.last):
                     if run.member_id == member_id:
+                        if run.last >= self.start_offset:
+                            troubles.append(trouble_of(run, SESSION_ENDED, limits, now_ms))
                         run.begin_change(self._released(run, limits))
                         changed.append(_as_written(run))
-        return self._write(changed, limits)
+        return self._write(changed, limits, troubles)
 
     def _parts(self, batch: InFlightBatch, first: int, last: int) -> list[Run]:
         """Runs of a range within a batch that are on one side of the start."""
@@ -273,6 +297,8 @@ class SharePartition:
         found = []
         for run in self._parts(batch, first, last):
             if run.state is RecordState.ACQUIRED and run.deadline_ms <= now_ms:
+                if run.last >= self.start_offset:
+                    self.troubles.append(trouble_of(run, LOCK_TIMEOUT, limits, now_ms))
                 run.change(self._released(run, limits))
                 found.append(_as_written(run))
         return found
@@ -289,18 +315,21 @@ class SharePartition:
 
     # Writing
 
-    def _write(self, changed: Sequence[StateBatch], limits: Limits) -> Write | None:
+    def _write(self, changed: Sequence[StateBatch], limits: Limits, troubles: Sequence[Trouble]) -> Write | None:
         """Records have gone over to other states, if that is written; until then nothing else happens to them."""
         if not changed:
             return None
 
         def settle(error: ErrorCode, now_ms: int) -> None:
+            if error is ErrorCode.NONE:
+                self.troubles += troubles
             for run in self._changing(changed):
                 if error is ErrorCode.NONE:
                     run.before = None
                     continue
                 run.take_back()
                 if run.state is RecordState.ACQUIRED and run.deadline_ms <= now_ms:
+                    self.troubles.append(trouble_of(run, LOCK_TIMEOUT, limits, now_ms))
                     run.change(self._state_after(run, RecordState.AVAILABLE, limits))
             if error is ErrorCode.NONE and self._window.move_start():
                 self._on_available()

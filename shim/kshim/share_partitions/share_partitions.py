@@ -12,12 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.config import ShareSettings, ShareSettingsOf
-from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Now, Step
+from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Event, Now, Step
 from kshim.partitions.partition import Partition
 from kshim.share_partitions.acquisition import Limits
 from kshim.share_partitions.in_flight import RecordState
 from kshim.share_partitions.share_partition import Acknowledged, SharePartition, StateBatch, Write
 from kshim.share_partitions.share_sessions import ShareSession
+from kshim.share_partitions.troubles import GATHER_MS, TroublesOfPartition
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages import read_share_group_state as reading
@@ -78,7 +80,8 @@ class Delivery:
 
 class SharePartitions:
     """`settings_of(group_id)` is what holds for a group; `ask` runs an errand; `released(delivery)` is called when records
-    can be acquired that could not before.
+    can be acquired that could not before. `find_group(group_id)` is the group as its coordinator knows it, and `tell` takes events
+    about deliveries of it that failed.
     """
 
     def __init__(
@@ -88,14 +91,19 @@ class SharePartitions:
         ask: Callable[[Errand], None],
         released: Callable[[Delivery], None],
         report: Callable[[BaseException, object], None],
+        find_group: Callable[[str], ShareGroup | None],
+        tell: Callable[[Sequence[Event]], None],
     ) -> None:
         self._settings_of = settings_of
         self._ask = ask
         self._released = released
         self._report = report
+        self._find_group = find_group
+        self._tell = tell
         self._deliveries: dict[Place, Delivery] = {}
         self._deadlines = Deadlines()
         self._by_key: dict[tuple[str, ...], Place] = {}
+        self._troubles: dict[tuple[str, ...], tuple[str, TroublesOfPartition]] = {}  # by deadline, with the group id
 
     def limits(self, group_id: str, *, max_records: int = 1, batch_size: int = 1, is_exact: bool = False) -> Limits:
         """What holds for a group, and for one request of its members."""
@@ -243,6 +251,7 @@ class SharePartitions:
         assert delivery.share is not None, delivery.place
         limits = self.limits(delivery.place.group_id)
         write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
+        self._gather(delivery, now)
         if write is None:
             self.rearm(delivery)
             return lambda: then(ErrorCode.NONE)
@@ -254,7 +263,7 @@ class SharePartitions:
         for topic_id, index in session.partitions:
             delivery = self._deliveries.get(Place(group_id, topic_id, index))
             if delivery is not None and delivery.share is not None:
-                write = delivery.share.release_all(member_id, self.limits(group_id))
+                write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
                 if write is not None:
                     self._write(delivery, write, now, lambda error: None)
 
@@ -276,6 +285,7 @@ class SharePartitions:
         def settle(response: writing.WriteShareGroupStateResponse, now: Now) -> Step | None:
             error = ErrorCode(response.results[0].partitions[0].error_code)
             write.settle(error, now.mono_ms)
+            self._gather(delivery, now)
             if self._deliveries.get(place) is delivery:
                 if error in _FENCED:
                     self.forget(place)
@@ -300,24 +310,49 @@ class SharePartitions:
             self._deadlines.set(key, deadline_ms)
 
     def next_deadline(self) -> int | None:
-        """When `advance` is next due, in monotonic ms; perhaps too early. None: nobody holds anything."""
+        """When `advance` is next due, in monotonic ms; perhaps too early. None: nobody holds anything, and all is told."""
         return self._deadlines.earliest()
 
     def advance(self, now: Now) -> None:
-        """Locks that have ended: their records return."""
+        """Locks that have ended: their records return. What went wrong for a second is told."""
         while (key := self._deadlines.pop_due(now.mono_ms)) is not None:
+            if key in self._troubles:
+                self._tell_troubles(key, now)
+                continue
             delivery = self._deliveries.get(self._by_key.pop(key))
             if delivery is None or delivery.share is None:
                 continue
             write = delivery.share.release_expired(self.limits(delivery.place.group_id), now.mono_ms)
+            self._gather(delivery, now)
             if write is None:
                 self.rearm(delivery)
             else:
                 self._write(delivery, write, now, lambda error: None)
 
+    # What went wrong
 
-def _key(place: Place) -> tuple[str, ...]:
-    return ("lock", place.group_id, place.topic_id.hex(), f"{place.partition_index:010}")
+    def _gather(self, delivery: Delivery, now: Now) -> None:
+        """Take note of deliveries that failed just now, if some did."""
+        share, place = delivery.share, delivery.place
+        if share is None or not share.troubles:
+            return
+        key = _key(place, "told")
+        if key not in self._troubles:
+            name = delivery.partition.topic.name
+            self._troubles[key] = place.group_id, TroublesOfPartition(name, place.partition_index)
+            self._deadlines.set(key, now.mono_ms + GATHER_MS)
+        troubles, share.troubles = share.troubles, []
+        self._troubles[key][1].add(troubles, self._find_group(place.group_id), now.mono_ms)
+
+    def _tell_troubles(self, key: tuple[str, ...], now: Now) -> None:
+        group_id, troubles = self._troubles.pop(key)
+        group = self._find_group(group_id)
+        if group is not None:  # else it was deleted meanwhile
+            self._tell(list(troubles.events(group, self.limits(group_id), now)))
+
+
+def _key(place: Place, name: str = "lock") -> tuple[str, ...]:
+    return (name, place.group_id, place.topic_id.hex(), f"{place.partition_index:010}")
 
 
 def _told(error: ErrorCode) -> ErrorCode:

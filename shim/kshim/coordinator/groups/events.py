@@ -73,6 +73,7 @@ class Cause(Enum):
     SUBSCRIPTION_CHANGED = "subscription-changed"
     TOPICS_CHANGED = "topics-changed"
     SETTINGS_CHANGED = "settings-changed"
+    STATE_INITIALIZED = "state-initialized"
     EXPRESSION_RESOLVED = "expression-resolved"
     RECONCILED = "reconciled"
 
@@ -330,6 +331,41 @@ class MemberRefused(GroupEvent):
     member: MemberRef
     error: ErrorCode
     detail: str
+
+
+class RecordRange(NamedTuple):
+    """Records next to each other, both offsets included, that were delivered equally often."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class DeliveryFailed(GroupEvent):
+    """A member of a share group had records of a partition and was not done with them, or holds them for long: put together for a while.
+
+    `reason` and `ended_by` are keywords of the history. So many records (`record_count`, each as often as it happened to it), at so
+    many moments (`times`). `delivery_count` and `held_ms` are the highest. `ranges` are the first of them, without `omitted_count`.
+    """
+
+    is_routine = True
+
+    state: AnyGroupState
+    member: MemberRef
+    reason: str
+    ended_by: str | None
+    topic_name: str
+    topic_partition: int
+    first_offset: int
+    last_offset: int
+    record_count: int
+    times: int
+    delivery_count: int
+    held_ms: int
+    lock_ms: int
+    delivery_count_limit: int
+    ranges: tuple[RecordRange, ...]
+    omitted_count: int = 0
 
 
 class LeaderReplaced(GroupEvent):

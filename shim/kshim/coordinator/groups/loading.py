@@ -26,10 +26,6 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
         step.events.append(RecordsSkipped(partition=shard.partition, now=now, key_type=key_type, count=count))
     shard.skipped.clear()
     for group in shard.groups.values():
-        if isinstance(group, ShareGroup):  # not in the history yet
-            for member_id in group.members:
-                restart_share_session(shard, group.group_id, member_id, now)
-            continue
         event = GroupLoaded(
             **group.event(now),
             state=group.state,
@@ -39,6 +35,9 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
         step.events.append(event)
         if isinstance(group, StreamsGroup):
             restart_streams_timers(shard, group, now)
+        elif isinstance(group, ShareGroup):
+            for member_id in group.members:
+                restart_share_session(shard, group.group_id, member_id, now)
         elif isinstance(group, ConsumerGroup):
             for member in group.members.values():
                 restart_timers(shard, group, member, now)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Moved, Phases, Subscription
+from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Moved, Phases, Range, Records, Subscription
 
 Event = Mapping[str, Any]
 
@@ -18,6 +18,7 @@ _DEPARTURES = {
 _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
 _UNRELEASED = "unreleased_instance_id"
+_SHARE = "share"
 _STREAMS = "streams"
 _MOVED_MAX = 100
 """Of so many tasks of a rebalance it is kept where they went; those that had no owner for longest."""
@@ -31,7 +32,13 @@ _KINDS = {
     "group_emptied": Kind.EMPTIED,
     "coordinator_loaded": Kind.LOADED,
     "broker_stopping": Kind.STOPPING,
+    "records_returned": Kind.RETURNED,
+    "records_archived": Kind.ARCHIVED,
+    "records_held": Kind.HELD,
 }
+
+
+_OF_RECORDS = (Kind.RETURNED, Kind.ARCHIVED, Kind.HELD)
 
 
 def fact_of_event(event: Event) -> Fact | None:
@@ -40,7 +47,8 @@ def fact_of_event(event: Event) -> Fact | None:
     `activity` and `subscription` are newer than other fields, and may be absent.
     """
     kind = _kind(event)
-    if kind is None:
+    records = _records(event.get("records"))
+    if kind is None or (kind in _OF_RECORDS and records is None):
         return None
     trigger = event["trigger"]
     return Fact(
@@ -56,6 +64,7 @@ def fact_of_event(event: Event) -> Fact | None:
         activity=_activity(event["run"], event.get("activity")),
         subscription=_subscription(event.get("subscription")),
         phases=_phases(event) if kind in (Kind.JOIN_COMPLETED, Kind.COMPLETED) else None,
+        records=records,
     )
 
 
@@ -83,10 +92,13 @@ def _member(row: Mapping[str, Any]) -> Member:
 
 def _phases(event: Event) -> Phases:
     if event.get("reconciliation") is not None:
-        phases = _phases_of_epoch(event["protocol"], event["reconciliation"])
-        if event.get("group_type") != _STREAMS:
-            return phases
-        return phases._replace(has_tasks=True, moved=_moved(event["reconciliation"]["unowned"]))
+        group_type = event.get("group_type")
+        phases = _phases_of_epoch(event["protocol"], event["reconciliation"])._replace(group_type=group_type)
+        if group_type == _SHARE:
+            return phases._replace(join_ms=None)  # nobody waits until others have given up partitions
+        if group_type == _STREAMS:
+            return phases._replace(moved=_moved(event["reconciliation"]["unowned"]))
+        return phases
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
     waits.sort(key=lambda wait: -int(wait["wait_ms"]))
     slowest = waits[0] if waits else None
@@ -133,6 +145,24 @@ def _moved(gaps: Sequence[Mapping[str, Any]]) -> tuple[Moved, ...]:
             bool(gap.get("had_state")),
         )
         for gap in gaps[:_MOVED_MAX]
+    )
+
+
+def _records(row: Mapping[str, Any] | None) -> Records | None:
+    if row is None:
+        return None
+    ranges = tuple(Range(*(each[name] for name in Range._fields)) for each in row["ranges"])
+    return Records(
+        topic=row["topic"],
+        partition=row["partition"],
+        deliveries=row["count"],
+        times=row["times"],
+        delivery_count=row["delivery_count"],
+        held_ms=row["held_ms"],
+        lock_ms=row["lock_ms"],
+        delivery_count_limit=row["delivery_count_limit"],
+        ended_by=row["ended_by"],
+        ranges=ranges,
     )
 
 

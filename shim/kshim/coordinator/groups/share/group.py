@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
-from kshim.coordinator.groups.events import GroupWithEvents, Trigger
+from kshim.coordinator.groups.epoch_report import report_end
+from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Trigger
 from kshim.coordinator.groups.kinds import GroupKind, Pair, Places, Sender
 from kshim.coordinator.groups.share.state import ShareGroupState
 from kshim.coordinator.groups.share.updates import (
@@ -45,6 +46,12 @@ class ShareMember(NamedTuple):
     member_id: str
     metadata: ShareGroupMemberMetadataValue
     current: Current = NOT_JOINED
+
+    def ref(self) -> MemberRef:
+        """The member as events name it."""
+        return MemberRef(
+            member_id=self.member_id, client_id=self.metadata.client_id, client_host=self.metadata.client_host
+        )
 
 
 class ShareGroup(GroupWithEvents):
@@ -148,7 +155,8 @@ class ShareGroup(GroupWithEvents):
         return [build_share_update(self.group_id, update) for update in ends]
 
     def has_ended(self, trigger: Trigger, now: Now, step: Step) -> None:
-        """Its tombstones are in the log. Share groups are not in the history yet."""
+        """Its tombstones are in the log."""
+        report_end(self, ShareGroupState.DEAD, trigger, now, step)
 
     def deadline_keys(self) -> Iterable[Key]:
         """The keys of all deadlines that it may have."""

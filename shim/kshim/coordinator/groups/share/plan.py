@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.consumer.assignors.subscribers import Subscriber, TopicPartition
+from kshim.coordinator.groups.epoch_report import Causes
+from kshim.coordinator.groups.events import Cause, Trigger, Wish
 from kshim.coordinator.groups.share.group import ShareGroup, ShareMember
 from kshim.coordinator.groups.share.simple_assignor import assign_simply
 from kshim.coordinator.groups.share.updates import (
@@ -33,7 +35,7 @@ from kshim_protocol.internal.share_group import (
 class SharePlan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
 
-    `base` is the group as it is, `group` how it will be.
+    `base` is the group as it is, `group` how it will be, `causes` why.
     """
 
     def __init__(self, group: ShareGroup, hash_of_topics: Callable[[frozenset[str]], int]) -> None:
@@ -41,17 +43,17 @@ class SharePlan:
         self.group = group.draft()
         self.updates: list[ShareUpdate] = []
         self.topics_version: int | None = None  # of the topics that the group was compared with
+        self.causes = Causes()
         self._hash_of_topics = hash_of_topics
-        self._is_raised = False
 
     def _add(self, update: ShareUpdate) -> None:
         self.group.apply(update)
         self.updates.append(update)
 
-    def _raise_epoch(self) -> None:
-        """A new group epoch, at most one a plan."""
-        if not self._is_raised:
-            self._is_raised = True
+    def _raise_epoch(self, trigger: Trigger) -> None:
+        """A new group epoch, at most one a plan; the first trigger is the cause."""
+        if self.causes.trigger is None:
+            self.causes.trigger = trigger
             value = ShareGroupMetadataValue(
                 epoch=self.group.group_epoch + 1, metadata_hash=self._hash_of_topics(self.group.subscribed_names())
             )
@@ -63,15 +65,22 @@ class SharePlan:
         if before is not None and before.metadata == metadata:
             return
         self._add(MemberMetadata(member_id, metadata))
-        if before is None or before.metadata.subscribed_topic_names != metadata.subscribed_topic_names:
-            self._raise_epoch()
+        names, ref = metadata.subscribed_topic_names, self.group.members[member_id].ref()
+        if before is None:
+            wish = self.causes.wish = Wish(names, None)
+            self.causes.joined.append((ref, wish))
+            self._raise_epoch(Trigger(cause=Cause.MEMBER_JOINED, detail=f"member {member_id} joined", member=ref))
+        elif before.metadata.subscribed_topic_names != names:
+            self.causes.wish = Wish(names, None, before.metadata.subscribed_topic_names)
+            detail = f"member {member_id} has changed what it subscribes to"
+            self._raise_epoch(Trigger(cause=Cause.SUBSCRIPTION_CHANGED, detail=detail, member=ref))
 
     def look_at_topics(self, version: int) -> None:
         """Topics may have been made, deleted or grown since the group was compared with them. `version`: of all now."""
         if self.base.topics_version != version:
             self.topics_version = version
             if self._hash_of_topics(self.group.subscribed_names()) != self.group.metadata_hash:
-                self._raise_epoch()
+                self._raise_epoch(Trigger(cause=Cause.TOPICS_CHANGED, detail="topics of the group have changed"))
 
     def compute_target(self, topics: TopicCatalog, now_ms: int, interval_ms: int) -> None:
         """A new target, if it is time: the epoch has risen, or partitions can be assigned that were not before."""
@@ -82,7 +91,8 @@ class SharePlan:
         if group.target_epoch >= group.group_epoch:
             if not _awaits_partitions(group, frozenset(ids.values())):
                 return
-            self._raise_epoch()
+            detail = "the state of partitions is there, which nobody reads yet"
+            self._raise_epoch(Trigger(cause=Cause.STATE_INITIALIZED, detail=detail))
         members = {
             member_id: Subscriber(
                 frozenset(ids[name] for name in member.metadata.subscribed_topic_names if name in ids),
@@ -128,12 +138,14 @@ class SharePlan:
             self._add(PartitionStates(states))
         return frozenset(missing)
 
-    def remove_member(self, member_id: str) -> None:
+    def remove_member(self, member_id: str, cause: Cause, detail: str) -> None:
         """A member leaves, or its session is over."""
+        ref = self.group.members[member_id].ref()
+        self.causes.removed.append((ref, cause))
         self._add(MemberCurrent(member_id, None))
         self._add(MemberTarget(member_id, None))
         self._add(MemberMetadata(member_id, None))
-        self._raise_epoch()
+        self._raise_epoch(Trigger(cause=cause, detail=detail, member=ref))
         if not self.group.members:
             self._set_target_epoch(0)  # who joins next gets a target at once
 

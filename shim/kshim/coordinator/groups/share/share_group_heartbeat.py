@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.consumer.updates import by_topic
+from kshim.coordinator.groups.epoch_report import ref_of, report_refusal
+from kshim.coordinator.groups.events import Cause
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.append_plan import append_share_plan, restart_share_session
 from kshim.coordinator.groups.share.group import JOIN_EPOCH, LEFT_EPOCH, NOT_JOINED, ShareGroup, ShareMember
@@ -43,6 +45,9 @@ def share_group_heartbeat(
         else:
             _go_on(shard, request, context, ticket, step)
     except KafkaError as error:
+        group = shard.groups.get(request.group_id)
+        if isinstance(group, ShareGroup):
+            report_refusal(group, ref_of(request.member_id, None, context), error, context.now, step)
         step.reply(ticket, request.error_response(error.code, context.api_version, error.message))
 
 
@@ -159,7 +164,7 @@ def _leave(
     group = shard.share_group(request.group_id)
     group.require_member(request.member_id)
     plan = SharePlan(group, shard.hash_of_topics)
-    plan.remove_member(request.member_id)
+    plan.remove_member(request.member_id, Cause.MEMBER_LEFT, f"member {request.member_id} left")
 
     def written(step: Step) -> None:
         response = ShareGroupHeartbeatResponse(
@@ -179,7 +184,8 @@ def _leave(
 def share_session_expired(shard: Shard, group: ShareGroup, member_id: str, now: Now, step: Step) -> None:
     """A member has not been heard of for its session timeout: it is as if it left."""
     plan = SharePlan(group, shard.hash_of_topics)
-    plan.remove_member(member_id)
+    detail = f"removing member {member_id} because its session expired"
+    plan.remove_member(member_id, Cause.SESSION_EXPIRED, detail)
 
     def written(step: Step) -> None:
         pass
