@@ -50,6 +50,16 @@ def test_the_second_member_shares_at_once_and_the_first_learns_it_with_its_next_
     assert world.beat("a", 3) == "4 t01"
 
 
+def test_who_has_one_more_does_not_depend_on_who_came_first() -> None:
+    world = World()
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    assert world.beat("b", 2) == "3 t012"
+    world.pass_ms(INTERVAL_MS)
+    assert len(world.join("a", "t")) == len("4 t01")  # in a hash table of Java `a` comes before `b`
+    assert len(world.beat("b", 3)) == len("4 t0")
+
+
 def test_a_member_that_joins_within_the_interval_is_at_the_target_before_it() -> None:
     world = World()
     world.join("a", "t")

@@ -25,6 +25,7 @@ from kshim.coordinator.groups.share.updates import (
     TargetEpoch,
     TopicState,
 )
+from kshim.coordinator.groups.streams.hash_order import hash_map_order
 from kshim_protocol.internal.share_group import (
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
@@ -95,10 +96,12 @@ class SharePlan:
             self._raise_epoch(Trigger(cause=Cause.STATE_INITIALIZED, detail=detail))
         members = {
             member_id: Subscriber(
-                frozenset(ids[name] for name in member.metadata.subscribed_topic_names if name in ids),
+                frozenset(
+                    ids[name] for name in group.members[member_id].metadata.subscribed_topic_names if name in ids
+                ),
                 group.targets.get(member_id, frozenset()),
             )
-            for member_id, member in group.members.items()
+            for member_id in hash_map_order(group.members)  # who is to have one more is decided by this order in Kafka
         }
         assignable = {topic_id: topic.partitions for topic_id, topic in group.states.initialized.items()}
         for member_id, partitions in assign_simply(members, assignable).items():
