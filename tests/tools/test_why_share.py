@@ -263,6 +263,22 @@ def test_a_member_that_holds_records_by_renewing_their_locks_is_named(
     assert max(each["held_ms"] for each in incident["records"]) == 5 * HEARTBEAT_S * 2 * 1_000
 
 
+def test_a_storm_of_single_records_is_one_event_that_names_some_of_them(team: Team) -> None:
+    (one,) = team.join("one")
+    team.produce(200)
+    held = one.fetch()
+    offsets = [offset for first, last in held for offset in range(first, last + 1)]
+    assert len(offsets) == 200
+    for offset in offsets:
+        one.say(RELEASE if offset % 2 else ACCEPT, [(offset, offset)])
+    team.live(HEARTBEAT_S)
+    events = team.kshim.call(lambda: [event.document() for event in team.kshim.cluster.history.ring])
+    (event,) = [event for event in events if event["type"] == "records_returned"]
+    records = event["records"]
+    assert (records["count"], records["first_offset"], records["last_offset"]) == (100, 1, 199)
+    assert (len(records["ranges"]), records["ranges_omitted"]) == (50, 50)
+
+
 def test_records_of_a_member_that_has_died_are_no_incident_of_their_own(
     team: Team, capsys: pytest.CaptureFixture[str]
 ) -> None:

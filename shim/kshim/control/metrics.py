@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import EpochRaised, MemberAdded, MemberRemoved, RebalanceCompleted, Transition
 from kshim.coordinator.groups.kinds import GroupKind
 
@@ -60,7 +61,7 @@ class EventCounts:
         match event:
             case Transition(new=GroupState.PREPARING_REBALANCE):
                 self.rebalances += 1
-            case EpochRaised():
+            case EpochRaised(previous=ConsumerGroupState()):
                 self.epochs += 1
             case RebalanceCompleted():
                 self.completed_rebalances += 1

@@ -44,8 +44,8 @@ _EXPLAINED_MS: Final = 5_000
 """What is said of an incident may change with time alone: who has not come back by now."""
 _FRESH_S: Final = 1.5
 """For so long a row of the list is what it was, unless something has happened to its group: lag changes without an event."""
-_SHARE: Final = "share"
-"""The type of groups whose partitions have several readers each."""
+_WITH_OWNERS: Final = "consumer"
+"""The type of groups with epochs whose partitions have one owner each; those of share groups have several, and streams groups have tasks."""
 _CALM: Final = frozenset({"Stable", "Empty"})
 _UNCHANGED_S: Final = 10.0
 """For so long only the lag of a calm group is read anew, unless something has happened to it."""
@@ -311,8 +311,9 @@ class _Group:
         for event in self.events:
             step = None if event.reconciliation is None else event.reconciliation.step
             trigger = event.why.about.trigger
-            has_moved = step is not None and (step.revoked or step.received)
-            if step is None or trigger is None or not has_moved or event.why.about.group_type == _SHARE:
+            if step is None or trigger is None or not (step.revoked or step.received):
+                continue
+            if event.why.about.group_type != _WITH_OWNERS:
                 continue
             by_partition = {
                 place: owner

@@ -63,7 +63,7 @@ class EpochTracker:
             to_generation=event.generation_id,
             newcomers=newcomers,
         )
-        if event.member_count:
+        if event.member_count or event.next_state is not None:
             course.state = state.value
         self._emitter.emit(
             "rebalance_started",

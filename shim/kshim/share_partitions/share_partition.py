@@ -207,7 +207,7 @@ class SharePartition:
                 if not is_whole:
                     self._require_owner(member_id, run, is_whole=False)
                 if type_ != RENEW:
-                    if type_ in _TROUBLES:
+                    if type_ > ACCEPT:
                         troubles.append(trouble_of(run, _TROUBLES[type_], limits, now_ms))
                     run.begin_change(self._state_after(run, _STATES[type_], limits))
                     changed.append(_as_written(run))
@@ -321,7 +321,7 @@ class SharePartition:
             return None
 
         def settle(error: ErrorCode, now_ms: int) -> None:
-            if error is ErrorCode.NONE:
+            if troubles and error is ErrorCode.NONE:
                 self.troubles += troubles
             for run in self._changing(changed):
                 if error is ErrorCode.NONE:
