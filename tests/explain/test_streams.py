@@ -59,7 +59,7 @@ def test_a_process_that_was_killed_leaves_its_tasks_without_an_owner_for_its_ses
     assert effect.group_type == "streams"
     assert effect.unowned_ms is not None
     assert effect.unowned_ms >= SESSION_MS
-    assert {(each["task"], each["from_client"], each["to_client"], each["had_state"]) for each in effect.moved} == {
+    assert {(each.task, each.from_client, each.to_client, each.had_state) for each in effect.moved} == {
         (task, "one", "two", False) for task in ran
     }
     text = paragraph(incident_object(incident))
@@ -73,7 +73,7 @@ def test_a_standby_task_is_told_from_state_that_has_to_be_restored() -> None:
     world.leave("a", instance_id="one")
     live(world, MINUTE, "b")
     [incident] = explained(world)
-    assert {each["had_state"] for effect in incident.effects for each in effect.moved} == {True}
+    assert {each.had_state for effect in incident.effects for each in effect.moved} == {True}
     assert "which had its state as a standby task" in paragraph(incident_object(incident))
     assert "num.standby.replicas" not in (incident_object(incident)["advice"] or "")
 

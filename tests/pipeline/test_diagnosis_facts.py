@@ -110,6 +110,36 @@ def test_facts_and_incidents_are_the_same_when_spark_has_carried_them() -> None:
     assert table_of([row], INCIDENTS).num_rows == 1
 
 
+def test_records_of_a_share_group_that_a_member_lost_are_an_incident_here_too() -> None:
+    lost = {
+        "topic": "orders",
+        "partition": 0,
+        "first_offset": 3,
+        "last_offset": 9,
+        "count": 7,
+        "times": 1,
+        "delivery_count": 1,
+        "held_ms": 30_000,
+        "lock_ms": 30_000,
+        "delivery_count_limit": 5,
+        "ended_by": "lock_timeout",
+        "ranges": [{"first_offset": 3, "last_offset": 9, "delivery_count": 1}],
+        "ranges_omitted": 0,
+    }
+    told = an_event(9, 100_000, "records_returned", B, reason="lock_timeout", records=lost)
+    known = known_of((), [*JOINED, told])
+    assert values_of(Entry, table_of(rows_of(known), schema_of(Entry)).to_pylist()) == known
+    (row,) = [row for row in incident_rows(found_in(known)) if row["cause"] == "lock_timeout"]
+    assert row["clients"] == ["b@hb"]
+    assert "orders-0 offsets 3 to 9" in row["sentence"]
+    assert row.keys() == set(INCIDENTS.names)
+    assert table_of([row], INCIDENTS).num_rows == 1
+
+
+def test_an_event_of_a_type_that_is_not_known_says_nothing() -> None:
+    assert known_of((), [*JOINED, an_event(9, 100_000, "records_vanished", B, reason="magic")]) == known_of((), JOINED)
+
+
 def test_records_of_the_new_protocol_are_read_as_kshim_why_reads_them() -> None:
     records = [_decoded(*record) for record in golden.load("new_protocol.json")["records"]]
     mine = [row for row in records if row["group_id"] == "epochs"]

@@ -61,6 +61,7 @@ def incident_rows(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
 
 def _row(incident: Incident, places: Mapping[str, Place]) -> dict[str, Any]:
     row = incident_object(incident)
+    del row["records"]  # of share groups; the sentence names them
     ids = (
         member_id
         for each in incident.disturbances

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kshim.explain.disturbances import Disturbance
+from kshim.explain.effects import effect_object
 from kshim.explain.incidents import Alternative, Incident
 from kshim.explain.weigh import Evidence
 from kshim.explain.words import advice, sentence, would_tell
@@ -42,7 +43,7 @@ def incident_object(incident: Incident) -> dict[str, Any]:
         "advice": advice(incident),
         "would_tell": would_tell(incident),
         "records": [_records(each) for each in incident.disturbances if each.fact.records is not None],
-        "effects": [effect._asdict() for effect in incident.effects],
+        "effects": [effect_object(effect) for effect in incident.effects],
         "evidence": [_evidence(each) for each in incident.evidence],
         "sources": list(dict.fromkeys(each.fact.source for each in incident.disturbances)),
         "alternatives": [_alternative(each) for each in incident.alternatives],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Fact, Kind, Moved
@@ -13,7 +13,7 @@ STREAMS = "streams"
 SHARE = "share"
 
 
-class MovedTask(TypedDict):
+class MovedTask(NamedTuple):
     """A task that had no living owner for a time: from which client it went to which, and whether that had kept its state."""
 
     task: str
@@ -41,6 +41,17 @@ class Effect(NamedTuple):
     """As the broker says it; None: the source does not contain it."""
     moved: tuple[MovedTask, ...] = ()
     """Its active tasks that nobody ran for a time, the longest first."""
+
+
+def effect_object(effect: Effect) -> dict[str, Any]:
+    """As in the document."""
+    return {**effect._asdict(), "moved": [each._asdict() for each in effect.moved]}
+
+
+def effect_of(row: Mapping[str, Any]) -> Effect:
+    """Of an element of the document, which may be older, or of a table that lacks some fields."""
+    moved = tuple(MovedTask(**each) for each in row.get("moved") or ())
+    return Effect(**{**row, "moved": moved})
 
 
 def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> Iterator[Effect]:
@@ -88,7 +99,7 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], compl
         is_observed=all(fact.is_observed for fact in rebalances) and all(each.is_last_observed for each in phases),
         has_epochs=any(each.has_epochs for each in phases),
         group_type=group_type,
-        moved=tuple(sorted(moved, key=lambda each: -each["unowned_ms"])),
+        moved=tuple(sorted(moved, key=lambda each: -each.unowned_ms)),
     )
 
 

@@ -11,7 +11,7 @@ from kshim.drawing import Picture, legend, svg
 from kshim.drawing.vocabulary import CSS as DRAWING_CSS
 from kshim.drawing.vocabulary import DARK, LIGHT
 from kshim.explain.causes import Cause, Subject
-from kshim.explain.effects import Effect
+from kshim.explain.effects import effect_of
 from kshim.explain.words import effect_text, time_text
 from kshim.wording import counted, escaped
 
@@ -154,7 +154,7 @@ def incident_section(incident: Mapping[str, Any], element_id: str, more: Iterabl
         for other in incident["alternatives"]
     )
     rows = [
-        ("Effects", _list(effect_text(Effect(**each)) for each in incident["effects"])),
+        ("Effects", _list(effect_text(effect_of(each)) for each in incident["effects"])),
         ("Groups", _list(incident["groups"]) if len(incident["groups"]) > 1 else ""),
         ("Clients", _list(clients) if clients != [who] else ""),
         ("Host", text(host) if host not in who else ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kshim.explain.effects import Effect
+from kshim.explain.effects import effect_of
 from kshim.explain.weigh import Step
 from kshim.explain.words import CERTAIN, effect_text, time_text
 from kshim.wording import escaped
@@ -30,7 +30,7 @@ def statements(incident: Mapping[str, Any]) -> Iterator[str]:
     place = f" Host: {host}." if host is not None and host not in sentence else ""
     yield f"{sentence}{place} [inferred]"
     for effect in incident["effects"]:
-        yield effect_text(Effect(**effect))
+        yield effect_text(effect_of(effect))
     for name, weights in (("For it", _FOR), ("Against it", _AGAINST)):
         if texts := _of_weight(incident["evidence"], weights):
             yield f"{name}: {'; '.join(texts)}. [{incident['basis']}]"

@@ -169,7 +169,7 @@ def advice(incident: Incident) -> str | None:
     """What to change, with the key to set and the present value of a timeout where it is known; None: nothing."""
     group_type = _type_of(incident)
     text = _ADVICE_OF.get(group_type or "", _ADVICE).get(incident.cause, "")
-    if group_type == STREAMS and any(not each["had_state"] for effect in incident.effects for each in effect.moved):
+    if group_type == STREAMS and any(not each.had_state for effect in incident.effects for each in effect.moved):
         text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts
     has_epochs = group_type is not None or any(each.has_epochs for each in incident.effects)
@@ -218,9 +218,9 @@ def effect_text(effect: Effect) -> str:
         what = "tasks" if effect.group_type == STREAMS else "partitions"
         parts.append(f"{what} had no living owner for {seconds(effect.unowned_ms)}")
     for each in effect.moved[:_MOVED_SHOWN]:
-        state = "had its state as a standby task" if each["had_state"] else "had no standby task of it"
-        way = f"went from {each['from_client']} to {each['to_client']}, which {state}"
-        parts.append(f"task {each['task']} {way}, after {seconds(each['unowned_ms'])} without a living owner")
+        state = "had its state as a standby task" if each.had_state else "had no standby task of it"
+        way = f"went from {each.from_client} to {each.to_client}, which {state}"
+        parts.append(f"task {each.task} {way}, after {seconds(each.unowned_ms)} without a living owner")
     if len(effect.moved) > _MOVED_SHOWN:
         parts.append(f"{len(effect.moved) - _MOVED_SHOWN} more tasks moved")
     return f"{', '.join(parts)}. [{'observed' if effect.is_observed else 'inferred'}]"

@@ -60,7 +60,7 @@ def _release_all_of_everybody(self: SharePartition, _member_id: str, limits: Lim
     held = [run for run in self.runs if run.state is RecordState.ACQUIRED]
     for run in held:
         run.begin_change(RecordState.AVAILABLE)
-    return self._write([share_partition._as_written(run) for run in held], limits)
+    return self._write([share_partition._as_written(run) for run in held], limits, [])
 
 
 def _all_locks_end_together(original: Any, self: SharePartition, limits: Limits, now_ms: int) -> Any:
