@@ -163,6 +163,15 @@ def test_a_wait_for_members_that_look_for_the_coordinator_of_a_restarted_broker_
     assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
 
 
+def test_a_group_whose_heartbeats_are_rare_always_joins_slowly() -> None:
+    story = a_group_of_three()
+    for number, join_s in enumerate((9, 14, 12, 15, 11, 8)):
+        story.completes(HOUR + number * MINUTE, join_ms=join_s * SECOND)
+    assert causes_of(story) == ["one_by_one_start"]
+    story.completes(2 * HOUR, join_ms=40 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "slow_poll"]
+
+
 def test_two_long_join_phases_of_which_nobody_is_known_to_be_last_are_two_incidents() -> None:
     story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND).completes(HOUR + MINUTE, join_ms=20 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "slow_poll", "slow_poll"]

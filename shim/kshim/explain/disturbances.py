@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import pairwise
 from statistics import median
@@ -187,8 +187,8 @@ def _grown(group: Group) -> dict[int, Fact]:
 
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
     completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED and fact.phases is not None]
-    waits = sorted(fact.phases.last_wait_ms or 0 for fact in completed if fact.phases)
-    usual_ms = median(waits) if len(waits) > _USUAL_COUNT else 0
+    usual_ms = _usual_ms(fact.phases.last_wait_ms or 0 for fact in completed if fact.phases)
+    usual_join_ms = _usual_ms(fact.phases.join_ms for fact in completed if fact.phases and fact.phases.join_ms)
     for fact in completed:
         phases = fact.phases
         assert phases is not None
@@ -200,7 +200,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(What.SLOW_SYNC, group.name, began_ms, fact.ts_ms, fact, life)
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
         if last is None or wait_ms is None or not phases.is_last_observed:
-            yield from _long_join(group, fact, phases)
+            yield from _long_join(group, fact, phases, usual_join_ms)
             continue
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
@@ -216,11 +216,19 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
 
 
-def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance]:
-    """A JOIN phase of a source that has not seen who was last: somebody was, unless a member was gone or the group new."""
-    if phases.join_ms is None or phases.join_ms <= (
-        _UNUSUAL * HEARTBEAT_MS if phases.last_to_join is None else HEARTBEAT_MS + POLL_MS
-    ):
+def _usual_ms(durations_ms: Iterable[int]) -> float:
+    """The median of a group's, 0 of a few."""
+    found = list(durations_ms)
+    return median(found) if len(found) > _USUAL_COUNT else 0
+
+
+def _long_join(group: Group, fact: Fact, phases: Phases, usual_ms: float) -> Iterator[Disturbance]:
+    """A JOIN phase of a source that has not seen who was last: somebody was, unless a member was gone or the group new.
+
+    `usual_ms`: of this group. Members learn from their next heartbeat that they have to join, and no source tells how rare these are.
+    """
+    least_ms = _UNUSUAL * HEARTBEAT_MS if phases.last_to_join is None else HEARTBEAT_MS + POLL_MS
+    if phases.join_ms is None or phases.join_ms <= max(least_ms, _UNUSUAL * usual_ms):
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
