@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import pytest
 
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
@@ -220,3 +223,55 @@ def test_a_restart_says_that_the_group_was_loaded() -> None:
     world.restart()
     loaded = only(told(world, seen), "coordinator_loaded")
     assert (loaded["group_type"], loaded["state_to"], loaded["members"]["expected"]) == ("streams", "Stable", 2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_runs_and_keeps_what_after_any_steps_is_what_they_have(seed: int) -> None:
+    """Members join, go, fall silent and do as they are told, in any order: the history's steps lead to what the group holds."""
+    choice = random.Random(seed)
+    world = World(topology=stateful("t"), standby_replicas=1, assignment_interval_ms=0)
+    world.join("a")
+    for _ in range(120):
+        there = sorted(world.streams_group.members)
+        match choice.choice(("join", "leave", "beat", "report", "report", "pass")):
+            case "join":
+                member_id = choice.choice("abcde")
+                world.join(member_id, process_id=f"p{member_id in 'ab'}", rebalance_timeout_ms=20_000)
+            case "leave" if there:
+                world.leave(choice.choice(there))
+            case "beat" if there:
+                world.beat(choice.choice(there))
+            case "report" if there:
+                world.report(choice.choice(there))
+            case _:
+                world.pass_ms(choice.choice((1, 3_000, 20_000)))
+    documents = told(world)
+    runs, keeps = by_steps(documents)
+    for member_id, member in world.streams_group.members.items():
+        held = (member.current.assigned, member.current.pending_revocation)
+        assert runs.get(member_id, set()) == {f"{name}_{index}" for part in held for name, index in part.active}
+        assert keeps.get(member_id, set()) == {
+            f"{name}_{index}" for part in held for name, index in part.standby | part.warmup
+        }
+    ends = [event["epoch"] for event in documents if event["outcome"] is not None]
+    starts = [event["epoch"] for event in documents if event["type"] == "rebalance_started"]
+    assert ends in (starts, starts[:-1]), "each rebalance ends once, but for the last one, which may be open"
+
+
+def by_steps(documents: list[dict[str, Any]]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Which tasks each member runs, and of which it keeps the state, if the steps that are told are taken one after the other."""
+    runs: dict[str, set[str]] = {}
+    keeps: dict[str, set[str]] = {}
+    for event in documents:
+        if event["type"] == "member_left":
+            runs.pop(event["trigger"]["member_id"], None)
+            keeps.pop(event["trigger"]["member_id"], None)
+        if event["type"] != "member_reconciled":
+            continue
+        step, member_id = event["reconciliation"]["step"], event["trigger"]["member_id"]
+        mine, kept = runs.setdefault(member_id, set()), keeps.setdefault(member_id, set())
+        mine.difference_update(step["revoked"])
+        mine.update(step["received"])
+        kept.difference_update(step["standby_revoked"], step["received"])
+        kept.update(step["standby_received"])
+    return runs, keeps

@@ -12,6 +12,8 @@ from kshim.explain.weigh import Evidence
 from kshim.explain.words import advice, sentence, would_tell
 
 VERSION = 1
+RECORDS_MAX = 100
+"""So many of the events about records of share groups are in an incident, the newest: a storm has one each second."""
 
 
 def document(
@@ -42,7 +44,7 @@ def incident_object(incident: Incident) -> dict[str, Any]:
         "sentence": sentence(incident),
         "advice": advice(incident),
         "would_tell": would_tell(incident),
-        "records": [_records(each) for each in incident.disturbances if each.fact.records is not None],
+        "records": [_records(each) for each in incident.disturbances if each.fact.records is not None][-RECORDS_MAX:],
         "effects": [effect_object(effect) for effect in incident.effects],
         "evidence": [_evidence(each) for each in incident.evidence],
         "sources": list(dict.fromkeys(each.fact.source for each in incident.disturbances)),
