@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import pytest
 
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
@@ -130,3 +133,44 @@ def test_a_restart_says_that_the_group_was_loaded() -> None:
     world.restart()
     loaded = only(told(world, seen), "coordinator_loaded")
     assert (loaded["group_type"], loaded["members"]["expected"]) == ("share", 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_members_read_after_any_steps_is_what_they_are_assigned(seed: int) -> None:
+    """Members join, subscribe, leave and fall silent in any order: the history's steps lead to what the group holds."""
+    choice = random.Random(seed)
+    world = World()
+    world.join("a", "t")
+    group = world.shard().share_group("g")
+    for _ in range(120):
+        there = sorted(group.members)
+        match choice.choice(("join", "subscribe", "leave", "beat", "beat", "pass")):
+            case "join":
+                world.join(choice.choice("abcde"), *choice.choice((("t",), ("u",), ("t", "u"))))
+            case "subscribe" if there:
+                member_id = choice.choice(there)
+                world.heartbeat(member_id, group.members[member_id].current.epoch, choice.choice((("t",), ("t", "u"))))
+            case "leave" if there:
+                world.heartbeat(choice.choice(there), -1)
+            case "beat" if there:
+                member_id = choice.choice(there)
+                world.heartbeat(member_id, group.members[member_id].current.epoch)
+            case _:
+                world.pass_ms(choice.choice((1, INTERVAL_MS, 20_000)))
+    documents = told(world)
+    reads: dict[str, set[str]] = {}
+    for event in documents:
+        if event["type"] == "member_left":
+            reads.pop(event["trigger"]["member_id"], None)
+        if event["type"] == "member_reconciled":
+            step = event["reconciliation"]["step"]
+            mine = reads.setdefault(event["trigger"]["member_id"], set())
+            mine.difference_update(step["revoked"])
+            mine.update(step["received"])
+    for member_id, member in group.members.items():
+        assert reads.get(member_id, set()) == {
+            f"{world.topics.topic_name(topic_id)}-{index}" for topic_id, index in member.current.assigned
+        }
+    ends = [event["epoch"] for event in documents if event["outcome"] is not None]
+    starts = [event["epoch"] for event in documents if event["type"] == "rebalance_started"]
+    assert ends in (starts, starts[:-1]), "each rebalance ends once, but for the last one, which may be open"
