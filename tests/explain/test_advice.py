@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.explain.effects import Effect
-from kshim.explain.words import advice
+from kshim.explain.words import advice, sentence
 from tests.explain.story import MINUTE, SECOND, Story, a_group_of_three
 
 HOUR = 60 * MINUTE
@@ -55,3 +55,9 @@ def effect_of(story: Story) -> Effect:
 def test_what_has_nothing_to_change_has_no_advice() -> None:
     story = a_group_of_three().leaves(HOUR, "one", says="the consumer is being closed")
     assert last_advice(story) == ""
+
+
+def test_a_group_that_started_with_one_member_has_nothing_to_change() -> None:
+    (start,) = Story().joins(0, "one").incidents()
+    assert sentence(start) == "billing started with its first member, one@10.0.0.1."
+    assert advice(start) is None

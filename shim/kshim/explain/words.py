@@ -10,6 +10,7 @@ from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import SHARE, STREAMS, Effect
 from kshim.explain.facts import DEFAULT_SESSION_MS, Records
+from kshim.explain.hypotheses.others import EMPTY
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
 
@@ -119,6 +120,8 @@ _MOVED_SHOWN = 5
 def sentence(incident: Incident) -> str:
     """What happened, in one sentence."""
     names = list(incident.clients)
+    if _has_one_begun(incident):
+        return f"{_listed(incident.groups)} started with its first member, {_listed(names)}."
     if incident.cause is Cause.NETWORK_CUT and incident.host is None:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     count = len(names)
@@ -136,6 +139,13 @@ def sentence(incident: Incident) -> str:
         moments=counted(sum(each.times for each in _records(incident)), "time"),
         records=_places(incident),
     )
+
+
+def _has_one_begun(incident: Incident) -> bool:
+    """Whether all that happened is that the first member of a group came: nobody waited for anybody."""
+    if incident.cause is not Cause.ONE_BY_ONE_START or len(incident.disturbances) > 1:
+        return False
+    return any(each.text == EMPTY for each in incident.evidence)
 
 
 def _records(incident: Incident) -> list[Records]:
@@ -167,6 +177,8 @@ def _who(names: Sequence[str]) -> str:
 
 def advice(incident: Incident) -> str | None:
     """What to change, with the key to set and the present value of a timeout where it is known; None: nothing."""
+    if _has_one_begun(incident):
+        return None
     group_type = _type_of(incident)
     text = _ADVICE_OF.get(group_type or "", _ADVICE).get(incident.cause, "")
     if group_type == STREAMS and any(not each.had_state for effect in incident.effects for each in effect.moved):

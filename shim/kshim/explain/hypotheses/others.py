@@ -12,6 +12,8 @@ from kshim.explain.facts import START_MS, Kind, Known
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step
 
+EMPTY = "the group had no members"
+
 
 def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
     """The causes of a disturbance that ends no membership."""
@@ -75,12 +77,12 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     within_ms = max(known.session_ms(life.member.member_id), START_MS)
     is_young = bool(others) and all(life.began_ms - other.first.began_ms <= within_ms for other in others)
     young = Evidence("all other members had joined just before", Step.UNLIKELY)
-    is_first = Evidence("the group had no members", Step.MUST if not others else Step.MUST_NOT)
+    is_first = Evidence(EMPTY, Step.MUST if not others else Step.MUST_NOT)
     # A slow process may be the last of a start.
     yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (young if is_young else is_first,))
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
     if not others:
-        evidence.append(Evidence("the group had no members", Step.MUST_NOT))
+        evidence.append(Evidence(EMPTY, Step.MUST_NOT))
     if is_young:
         evidence.append(young)
     if not group.knows_name_before(life):
