@@ -31,7 +31,7 @@ _LEAST_CLOSE_UP_MS = 200
 EVENT_TYPES = (
     "rebalance_started", "join_completed", "target_computed", "rebalance_completed", "sync_completed", "rebalance_aborted",
     "member_joined", "member_left", "member_fenced", "member_reconciled", "member_refused", "group_converted", "group_emptied",
-    "group_dead", "broker_stopping", "coordinator_loaded", "gap",
+    "group_dead", "broker_stopping", "coordinator_loaded", "gap", "records_returned", "records_archived", "records_held",
 )  # fmt: skip
 """Names of the server-sent events of the history: a browser has to know those that it listens to."""
 _CALM = ("one_by_one_start", "scale_up", "scale_down", "deploy")

@@ -56,7 +56,7 @@ def _counts_stand_still(original: Any, self: SharePartition, *given: Any) -> Any
     return [one._replace(delivery_count=1) if before else one for one in found]
 
 
-def _release_all_of_everybody(self: SharePartition, _member_id: str, limits: Limits) -> Any:
+def _release_all_of_everybody(self: SharePartition, _member_id: str, limits: Limits, _now_ms: int) -> Any:
     held = [run for run in self.runs if run.state is RecordState.ACQUIRED]
     for run in held:
         run.begin_change(RecordState.AVAILABLE)
