@@ -1,6 +1,7 @@
 """The events of a plan of a streams or share group that has come true: the one place that compares before and after.
 
-Groups of consumers have their own in `consumer/append_plan.py`, which looks at no more than the few members of a heartbeat.
+Groups of consumers compare in `consumer/append_plan.py`, which looks at no more than the few members of a heartbeat. Their
+transitions, and refused heartbeats, are told here as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from kshim.coordinator.groups.events import (
     AnyMemberState,
     Cause,
     EpochRaised,
-    GroupWithEvents,
     MemberAdded,
     MemberReconciled,
     MemberRef,
@@ -79,23 +79,25 @@ class Look(NamedTuple):
 class Report:
     """What a plan has changed in `group`."""
 
-    def __init__(self, group: GroupWithEvents, before: Look, after: Look, causes: Causes, now: Now, step: Step) -> None:
+    def __init__(self, group: AnyGroup, before: Look, after: Look, causes: Causes, now: Now, step: Step) -> None:
+        self._group = group
+        self._now = now
         self._before = before
         self._after = after
         self._causes = causes
         self._step = step
         self._fields = group.event(now)
 
-    def tell(self, *, member_count: int, protocol_type: str, assignor: str | None, next_state: AnyGroupState) -> None:
+    def tell(self, *, assignor: str | None, next_state: AnyGroupState) -> None:
         """All of it, in the order of what happened. `assignor`: of a new target, None: there is none; `next_state`: of the group
         between a new epoch and its target, which may be there already.
         """
         self._members()
-        self._epoch(member_count, next_state)
-        if assignor is not None and member_count:
+        self._epoch(next_state)
+        if assignor is not None and self._group.member_count:
             self._target(assignor)
         self._assignments()
-        self._state(member_count, protocol_type)
+        self._state()
 
     def _members(self) -> None:
         fields, state, events = self._fields, self._after.state, self._step.events
@@ -110,7 +112,7 @@ class Report:
                 MemberRemoved(**fields, state=state, member=member, cause=cause, was_pending=False, revoked=revoked)
             )
 
-    def _epoch(self, member_count: int, next_state: AnyGroupState) -> None:
+    def _epoch(self, next_state: AnyGroupState) -> None:
         trigger = self._causes.trigger
         if trigger is None:
             return
@@ -122,7 +124,7 @@ class Report:
                 cause=trigger.cause,
                 detail=trigger.detail,
                 member=trigger.member,
-                member_count=member_count,
+                member_count=self._group.member_count,
                 offer=self._causes.wish,
                 next_state=next_state,
             )
@@ -162,7 +164,7 @@ class Report:
                 )
             )
 
-    def _state(self, member_count: int, protocol_type: str) -> None:
+    def _state(self) -> None:
         before, after = self._before.state, self._after.state
         if after is before:
             return
@@ -170,38 +172,30 @@ class Report:
         if trigger is None and self._causes.occasion is not None:
             trigger = self._causes.occasion()
         assert trigger is not None, f"{before} -> {after} without a cause"
-        self._step.events.append(
-            Transition(
-                **self._fields,
-                previous=before,
-                new=after,
-                cause=trigger.cause,
-                detail=trigger.detail,
-                member=trigger.member,
-                member_count=member_count,
-                protocol_type=protocol_type,
-            )
-        )
+        self._step.events.append(transition(self._group, before, after, trigger, self._now))
 
 
 def _ordered(places: NamedPlaces) -> TopicPartitions:
     return tuple(sorted(places)) if places else ()
 
 
+def transition(group: AnyGroup, previous: AnyGroupState, new: AnyGroupState, trigger: Trigger, now: Now) -> Transition:
+    """The event of a change of state of a group with epochs."""
+    return Transition(
+        **group.event(now),
+        previous=previous,
+        new=new,
+        cause=trigger.cause,
+        detail=trigger.detail,
+        member=trigger.member,
+        member_count=group.member_count,
+        protocol_type=group.protocol_type,
+    )
+
+
 def report_end(group: AnyGroup, dead: AnyGroupState, trigger: Trigger, now: Now, step: Step) -> None:
     """The tombstones of a group are in the log."""
-    step.events.append(
-        Transition(
-            **group.event(now),
-            previous=group.state,
-            new=dead,
-            cause=trigger.cause,
-            detail=trigger.detail,
-            member=trigger.member,
-            member_count=group.member_count,
-            protocol_type=group.protocol_type,
-        )
-    )
+    step.events.append(transition(group, group.state, dead, trigger, now))
 
 
 def report_refusal(group: AnyGroup, member: MemberRef, error: KafkaError, now: Now, step: Step) -> None:

@@ -18,6 +18,7 @@ from kshim.coordinator.groups.consumer.updates import (
     TargetEpoch,
     build_update,
 )
+from kshim.coordinator.groups.epoch_report import transition
 from kshim.coordinator.groups.events import (
     AppendFailed,
     EpochRaised,
@@ -213,7 +214,7 @@ class _Report:
             if trigger is None and self._plan.occasion is not None:
                 trigger = self._plan.occasion()
             assert trigger is not None, f"{self._group.group_id}: {before} -> {after} without a cause"
-            self._step.events.append(self._group.transition(before, after, trigger, self._now))
+            self._step.events.append(transition(self._group, before, after, trigger, self._now))
 
     def _named(self, partitions: Set[TopicPartition]) -> TopicPartitions:
         """With the names of topics; the ids of those that are deleted."""

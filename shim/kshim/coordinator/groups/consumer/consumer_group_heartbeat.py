@@ -5,8 +5,6 @@ Source: Kafka's GroupMetadataManager.consumerGroupHeartbeat and what it calls; K
 
 from __future__ import annotations
 
-from typing import Final
-
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.consumer.append_plan import append_plan
 from kshim.coordinator.groups.consumer.conversion import upgraded
@@ -26,7 +24,8 @@ from kshim.coordinator.groups.consumer.static_members import require_owner, requ
 from kshim.coordinator.groups.consumer.timers import restart_session
 from kshim.coordinator.groups.consumer.updates import Update, by_topic
 from kshim.coordinator.groups.consumer.validation import require_valid
-from kshim.coordinator.groups.events import Cause, MemberRef, MemberRefused, Trigger
+from kshim.coordinator.groups.epoch_report import ref_of, report_refusal
+from kshim.coordinator.groups.events import Cause, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -39,7 +38,6 @@ from kshim_protocol.messages.consumer_group_heartbeat import (
 )
 
 _UNCHANGED_MS = -1
-_REFUSALS: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
 
 
 def consumer_group_heartbeat(
@@ -70,7 +68,9 @@ def consumer_group_heartbeat(
             case _:
                 heartbeat.go_on(step)
     except KafkaError as error:
-        _report_refusal(shard, request, context, error, step)
+        refusing = shard.groups.get(request.group_id)
+        if isinstance(refusing, ConsumerGroup):
+            report_refusal(refusing, ref_of(request.member_id, request.instance_id, context), error, context.now, step)
         step.reply(ticket, request.error_response(error.code, context.api_version, error.message))
 
 
@@ -115,32 +115,6 @@ def _awaits_target(shard: Shard, group: ConsumerGroup, context: RequestContext) 
     """
     interval_ms = shard.settings_of(group.group_id).assignment_interval_ms
     return context.now.wall_ms - group.target_ms < interval_ms and not group.expression_members
-
-
-def _report_refusal(
-    shard: Shard, request: ConsumerGroupHeartbeatRequest, context: RequestContext, error: KafkaError, step: Step
-) -> None:
-    """A member learns that it is no longer, or not yet, the one it says it is."""
-    group = shard.groups.get(request.group_id)
-    if error.code in _REFUSALS and isinstance(group, ConsumerGroup):
-        step.events.append(
-            MemberRefused(
-                **group.event(context.now),
-                state=group.state,
-                member=_ref(request, request.member_id, context),
-                error=error.code,
-                detail=error.message or "",
-            )
-        )
-
-
-def _ref(request: ConsumerGroupHeartbeatRequest, member_id: str, context: RequestContext) -> MemberRef:
-    return MemberRef(
-        member_id=member_id,
-        group_instance_id=request.instance_id,
-        client_id=context.client_id or "",
-        client_host=context.client_host,
-    )
 
 
 class _Heartbeat:
@@ -277,7 +251,7 @@ class _Heartbeat:
             detail = f"member {member_id} reconciled its assignment"
         else:
             detail = f"static member {member_id} with instance id {self.request.instance_id} joined again"
-        return Trigger(cause=cause, detail=detail, member=_ref(self.request, member_id, self.context))
+        return Trigger(cause=cause, detail=detail, member=ref_of(member_id, self.request.instance_id, self.context))
 
     # Leaving
 

@@ -24,7 +24,8 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
     build_update,
 )
-from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Transition, Trigger
+from kshim.coordinator.groups.epoch_report import report_end
+from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Trigger
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pair, Places, Sender
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -244,22 +245,7 @@ class ConsumerGroup(GroupWithEvents):
 
     def has_ended(self, trigger: Trigger, now: Now, step: Step) -> None:
         """Its tombstones are in the log."""
-        step.events.append(self.transition(self.state, ConsumerGroupState.DEAD, trigger, now))
-
-    def transition(
-        self, previous: ConsumerGroupState, new: ConsumerGroupState, trigger: Trigger, now: Now
-    ) -> Transition:
-        """The event of a change of state."""
-        return Transition(
-            **self.event(now),
-            previous=previous,
-            new=new,
-            cause=trigger.cause,
-            detail=trigger.detail,
-            member=trigger.member,
-            member_count=len(self.members),
-            protocol_type=self.protocol_type,
-        )
+        report_end(self, ConsumerGroupState.DEAD, trigger, now, step)
 
     def deadline_keys(self) -> Iterable[Key]:
         """The keys of all deadlines that it may have."""

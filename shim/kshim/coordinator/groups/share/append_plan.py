@@ -11,7 +11,7 @@ from kshim.coordinator.groups.consumer.state import MemberState
 from kshim.coordinator.groups.epoch_report import Look, NamedPlaces, Report, Seat
 from kshim.coordinator.groups.events import AppendFailed
 from kshim.coordinator.groups.shard import Shard
-from kshim.coordinator.groups.share.group import SHARE_PROTOCOL_TYPE, ShareGroup
+from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.groups.share.plan import SharePlan
 from kshim.coordinator.groups.share.updates import (
     MemberCurrent,
@@ -52,8 +52,6 @@ def append_share_plan(
             group.topics_version = plan.topics_version
         after = _look(group, member_ids, topics)
         Report(group, before, after, plan.causes, now, step).tell(
-            member_count=group.member_count,
-            protocol_type=SHARE_PROTOCOL_TYPE,
             assignor=_ASSIGNOR if any(isinstance(update, TargetEpoch) for update in plan.updates) else None,
             next_state=group.state,
         )

@@ -12,7 +12,6 @@ from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.streams.group import (
     LEFT_FOR_NOW_EPOCH,
     MEMBER_TIMERS,
-    STREAMS_PROTOCOL_TYPE,
     StreamsGroup,
     StreamsMember,
 )
@@ -103,8 +102,6 @@ def _report(group: StreamsGroup, plan: StreamsPlan, before: Look, after: Look, n
     has_target = any(isinstance(update, TargetEpoch) for update in plan.updates)
     is_assigned = after.state in (StreamsGroupState.RECONCILING, StreamsGroupState.STABLE)
     Report(group, before, after, plan.causes, now, step).tell(
-        member_count=group.member_count,
-        protocol_type=STREAMS_PROTOCOL_TYPE,
         assignor=_ASSIGNOR if has_target else None,
         next_state=StreamsGroupState.ASSIGNING if is_assigned else after.state,
     )
