@@ -6,11 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Fact, Kind, Moved
+from kshim.explain.facts import SHARE, Fact, Kind, Moved
 from kshim.explain.lives import Group
-
-STREAMS = "streams"
-SHARE = "share"
 
 
 class MovedTask(NamedTuple):

@@ -39,6 +39,9 @@ UNSEEN = "unseen"
 FORGOTTEN = "forgotten"
 """Reason of a load: members had joined for the first time, and the coordinator was stopped before there was a record of them."""
 
+STREAMS, SHARE = "streams", "share"
+"""Types of groups, as the broker says them, that differ from groups of consumers."""
+
 
 class Kind(Enum):
     """What happened."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
-from kshim.explain.effects import SHARE, STREAMS, Effect
-from kshim.explain.facts import DEFAULT_SESSION_MS, Records
+from kshim.explain.effects import Effect
+from kshim.explain.facts import DEFAULT_SESSION_MS, SHARE, STREAMS, Records
 from kshim.explain.hypotheses.others import EMPTY
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
@@ -89,18 +89,16 @@ _ADVICE_OF_STREAMS = _ADVICE | {
     Cause.RESTART: _RETURNS,
     Cause.STATIC_STOPPED: "Let a process that is not to return leave for good, or know that a lower {session} notices it sooner.",
     Cause.SLOW_POLL: "Lower max.poll.records, so that it is asked sooner; commit and flush less state at once.",
-    Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower {session} notices it sooner.",
-    Cause.PAUSED: "Look for garbage collection and CPU throttling; {session} has to exceed the pause.",
     Cause.ONE_BY_ONE_START: "Raise group.streams.initial.rebalance.delay.ms, so that members share the tasks from the start.",
     Cause.SETTINGS_CHANGED: "Nothing, if it was wanted: group.streams.num.standby.replicas of the broker, or "
     "streams.num.standby.replicas of the group, decides.",
 }
 _ADVICE_OF_SHARE = {
-    cause: _ADVICE[cause] for cause in (Cause.CRASH_LOOP, Cause.FLAPPING, Cause.HOST_STALLED, Cause.NETWORK_CUT)
+    cause: _ADVICE[cause]
+    for cause in (Cause.CRASH_LOOP, Cause.FLAPPING, Cause.PAUSED, Cause.HOST_STALLED, Cause.NETWORK_CUT)
 } | {
     Cause.KILLED: "Look for an OOM kill or a crash on the host. What it held is there for others when its connection ends, "
     "or its locks (group.share.record.lock.duration.ms).",
-    Cause.PAUSED: "Look for garbage collection and CPU throttling; {session} has to exceed the pause.",
 }
 """Of share groups: they know no static members, and nobody waits for a rebalance."""
 _ADVICE_OF = {STREAMS: _ADVICE_OF_STREAMS, SHARE: _ADVICE_OF_SHARE}

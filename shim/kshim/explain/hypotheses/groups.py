@@ -17,7 +17,7 @@ from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
-from kshim.explain.hypotheses.others import is_foreign, what_was_slow
+from kshim.explain.hypotheses.others import EMPTY, is_foreign, what_was_slow
 from kshim.explain.hypotheses.subscriptions import found_topics, is_passing_stranger, shared_group_ids
 from kshim.explain.lives import Group, Life, stem
 from kshim.explain.weigh import Evidence, Step, weight
@@ -455,7 +455,7 @@ def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
         ]
         if len(chain) < 2:
             continue
-        evidence = [Evidence("the group had no members", Step.MUST)]
+        evidence = [Evidence(EMPTY, Step.MUST)]
         evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
         yield Candidate(Cause.ONE_BY_ONE_START, tuple(chain), tuple(evidence), prior=-0.5)
 

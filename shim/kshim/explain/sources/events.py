@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Moved, Phases, Range, Records, Subscription
+from kshim.explain.facts import (
+    HEARTBEAT_MS,
+    SHARE,
+    STREAMS,
+    Activity,
+    Fact,
+    Kind,
+    Member,
+    Moved,
+    Phases,
+    Range,
+    Records,
+    Subscription,
+)
 
 Event = Mapping[str, Any]
 
@@ -18,8 +31,6 @@ _DEPARTURES = {
 _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
 _UNRELEASED = "unreleased_instance_id"
-_SHARE = "share"
-_STREAMS = "streams"
 _MOVED_MAX = 100
 """Of so many tasks of a rebalance it is kept where they went; those that had no owner for longest."""
 _NOT_READY = "NotReady"
@@ -36,8 +47,6 @@ _KINDS = {
     "records_archived": Kind.ARCHIVED,
     "records_held": Kind.HELD,
 }
-
-
 _OF_RECORDS = (Kind.RETURNED, Kind.ARCHIVED, Kind.HELD)
 
 
@@ -94,9 +103,9 @@ def _phases(event: Event) -> Phases:
     if event.get("reconciliation") is not None:
         group_type = event.get("group_type")
         phases = _phases_of_epoch(event["protocol"], event["reconciliation"])._replace(group_type=group_type)
-        if group_type == _SHARE:
+        if group_type == SHARE:
             return phases._replace(join_ms=None)  # nobody waits until others have given up partitions
-        if group_type == _STREAMS:
+        if group_type == STREAMS:
             return phases._replace(moved=_moved(event["reconciliation"]["unowned"]))
         return phases
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
