@@ -44,6 +44,8 @@ def test_a_group_of_the_new_protocol_has_its_session_from_the_broker() -> None:
     effect = effect_of(story := a_pause(Story(session_ms=30_000)))
     incident = story.incidents()[-1]._replace(effects=(effect._replace(has_epochs=True),))
     assert "consumer.session.timeout.ms of the group (now 30 s) has to exceed" in (advice(incident) or "")
+    of_events = incident._replace(effects=(effect._replace(has_epochs=True, group_type="consumer"),))
+    assert "consumer.session.timeout.ms of the group (now 30 s) has to exceed" in (advice(of_events) or "")
     assumed = incident._replace(timeouts=incident.timeouts._replace(session_ms=45_000))
     assert "consumer.session.timeout.ms of the group has to exceed" in (advice(assumed) or "")
 

@@ -182,11 +182,9 @@ def advice(incident: Incident) -> str | None:
     if group_type == STREAMS and any(not each.had_state for effect in incident.effects for each in effect.moved):
         text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts
-    has_epochs = group_type is not None or any(each.has_epochs for each in incident.effects)
-    if has_epochs and session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
+    session, is_told = _session_key(incident)
+    if not is_told and session_ms == DEFAULT_SESSION_MS:  # what is assumed where no record says it
         session_ms = None
-    of_group = "consumer.session.timeout.ms of the group" if has_epochs else "session.timeout.ms"
-    session = of_group if group_type is None else f"group.{group_type}.session.timeout.ms"
     records = next(reversed(_records(incident)), None)
     told = text.format(
         session=f"{session}{_now(session_ms)}",
@@ -195,6 +193,16 @@ def advice(incident: Incident) -> str | None:
         limit=None if records is None else records.delivery_count_limit,
     )
     return told.strip() or None
+
+
+def _session_key(incident: Incident) -> tuple[str, bool]:
+    """What decides how long a member may be silent, and whether members tell what it is: else it is a setting of the broker or the group."""
+    group_type = _type_of(incident)
+    if group_type in _ADVICE_OF:
+        return f"group.{group_type}.session.timeout.ms", False
+    if any(each.has_epochs for each in incident.effects):
+        return "consumer.session.timeout.ms of the group", False
+    return "session.timeout.ms", True
 
 
 def _now(value_ms: int | None) -> str:
