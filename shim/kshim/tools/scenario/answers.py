@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from kshim.tools.scenario.actors import Actor, Cast
-from kshim.tools.scenario.fields import common_error, error_name, member_names, partition_names
+from kshim.tools.scenario.fields import (
+    assigned_fields,
+    common_error,
+    described_fields,
+    error_name,
+    member_names,
+    partition_names,
+)
 from kshim.tools.scenario.model import Outcome, Step
 from kshim.tools.scenario.share_groups import READERS as SHARE_READERS
 from kshim.tools.scenario.streams_groups import READERS as STREAMS_READERS
@@ -185,34 +192,16 @@ def _consumer_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> 
         if response.member_id:
             cast.learn(actor, response.member_id)
         actor.generation_id = response.member_epoch
-    assignment = response.assignment
-    return response.error_code, {
-        "epoch": str(response.member_epoch),
-        "assigned": "unchanged" if assignment is None else partition_names(assignment.topic_partitions, cast),
-        "id": "null" if response.member_id is None else cast.name_of(response.member_id),
-        "interval": str(response.heartbeat_interval_ms),
-        "message": cast.plain(response.error_message),
-    }
+    return response.error_code, assigned_fields(response, cast)
 
 
 def _consumer_describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
     (group,) = response.groups
-    fields = {
-        "state": group.group_state or "-",
-        "epoch": str(group.group_epoch),
-        "target-epoch": str(group.assignment_epoch),
-        "assignor": group.assignor_name or "-",
-        "members": member_names((member.member_id for member in group.members), cast),
-        "message": cast.plain(group.error_message),
-    }
+    fields = described_fields(group, cast)
     for member in group.members:
         name = cast.name_of(member.member_id)
-        fields[f"{name}.epoch"] = str(member.member_epoch)
-        fields[f"{name}.assigned"] = partition_names(member.assignment.topic_partitions, cast)
         fields[f"{name}.target"] = partition_names(member.target_assignment.topic_partitions, cast)
-        fields[f"{name}.subscribed"] = ",".join(map(cast.plain_topic, member.subscribed_topic_names)) or "-"
         fields[f"{name}.instance"] = member.instance_id or "-"
-        fields[f"{name}.rack"] = member.rack_id or "-"
         fields[f"{name}.type"] = {0: "classic", 1: "consumer"}.get(member.member_type, "unknown")
     return group.error_code, fields
 

@@ -33,3 +33,34 @@ def common_error(codes: Mapping[str, int]) -> tuple[int, dict[str, str]]:
     common = set(codes.values())
     error = common.pop() if len(common) == 1 else 0
     return error, {name: error_name(code) for name, code in codes.items()}
+
+
+def assigned_fields(response: Any, cast: Cast) -> dict[str, str]:
+    """Of a heartbeat that assigns partitions."""
+    assignment = response.assignment
+    return {
+        "epoch": str(response.member_epoch),
+        "assigned": "unchanged" if assignment is None else partition_names(assignment.topic_partitions, cast),
+        "id": "null" if response.member_id is None else cast.name_of(response.member_id),
+        "interval": str(response.heartbeat_interval_ms),
+        "message": cast.plain(response.error_message),
+    }
+
+
+def described_fields(group: Any, cast: Cast) -> dict[str, str]:
+    """Of a described group with epochs whose members have partitions."""
+    fields = {
+        "state": group.group_state or "-",
+        "epoch": str(group.group_epoch),
+        "target-epoch": str(group.assignment_epoch),
+        "assignor": group.assignor_name or "-",
+        "members": member_names((member.member_id for member in group.members), cast),
+        "message": cast.plain(group.error_message),
+    }
+    for member in group.members:
+        name = cast.name_of(member.member_id)
+        fields[f"{name}.epoch"] = str(member.member_epoch)
+        fields[f"{name}.assigned"] = partition_names(member.assignment.topic_partitions, cast)
+        fields[f"{name}.subscribed"] = ",".join(map(cast.plain_topic, member.subscribed_topic_names)) or "-"
+        fields[f"{name}.rack"] = member.rack_id or "-"
+    return fields

@@ -12,7 +12,7 @@ from typing import Any
 
 from kshim.tools.scenario import options
 from kshim.tools.scenario.actors import Cast
-from kshim.tools.scenario.fields import common_error, error_name, member_names, partition_names
+from kshim.tools.scenario.fields import assigned_fields, common_error, described_fields, error_name
 from kshim.tools.scenario.model import ScenarioError, Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages import alter_share_group_offsets as altering
@@ -60,6 +60,20 @@ def _said(step: Step, text: str, batch: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _topics_said(step: Step, cast: Cast, topic_of: Any, partition_of: Any, batch_of: Any) -> tuple[Any, ...]:
+    """The partitions that a step names, with what it says of their records, as the API has them."""
+    return tuple(
+        topic_of(
+            topic_id=cast.topic_id(topic),
+            partitions=tuple(
+                partition_of(partition_index=index, acknowledgement_batches=_said(step, text, batch_of))
+                for index, text in found
+            ),
+        )
+        for topic, found in options.partitions(step, cast, default="").items()
+    )
+
+
 def _session_epoch(step: Step, cast: Cast) -> int:
     actor = cast.actor(step.actor)
     actor.sent_session_epoch = options.number(step, "epoch", actor.session_epoch)
@@ -83,19 +97,7 @@ def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
         batch_size=options.number(step, "batch", max_records),
         share_acquire_mode=1 if step.options.get("exact") == "true" else 0,
         is_renew_ack=step.options.get("renew") == "true",
-        topics=tuple(
-            fetching.FetchTopic(
-                topic_id=cast.topic_id(topic),
-                partitions=tuple(
-                    fetching.FetchPartition(
-                        partition_index=index,
-                        acknowledgement_batches=_said(step, text, fetching.AcknowledgementBatch),
-                    )
-                    for index, text in found
-                ),
-            )
-            for topic, found in options.partitions(step, cast, default="").items()
-        ),
+        topics=_topics_said(step, cast, fetching.FetchTopic, fetching.FetchPartition, fetching.AcknowledgementBatch),
         forgotten_topics_data=tuple(
             fetching.ForgottenTopic(topic_id=cast.topic_id(topic), partitions=tuple(indexes))
             for topic, indexes in forgotten.items()
@@ -109,18 +111,12 @@ def _acknowledge(step: Step, cast: Cast, version: int) -> Request[Any]:
         member_id=options.own_member_id(step, cast),
         share_session_epoch=_session_epoch(step, cast),
         is_renew_ack=step.options.get("renew") == "true",
-        topics=tuple(
-            acknowledging.AcknowledgeTopic(
-                topic_id=cast.topic_id(topic),
-                partitions=tuple(
-                    acknowledging.AcknowledgePartition(
-                        partition_index=index,
-                        acknowledgement_batches=_said(step, text, acknowledging.AcknowledgementBatch),
-                    )
-                    for index, text in found
-                ),
-            )
-            for topic, found in options.partitions(step, cast, default="").items()
+        topics=_topics_said(
+            step,
+            cast,
+            acknowledging.AcknowledgeTopic,
+            acknowledging.AcknowledgePartition,
+            acknowledging.AcknowledgementBatch,
         ),
     )
 
@@ -203,33 +199,13 @@ def _read_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> _Rea
     if response.error_code == ErrorCode.NONE:
         cast.actor(step.actor).generation_id = response.member_epoch
     assignment = response.assignment
-    return response.error_code, {
-        "epoch": str(response.member_epoch),
-        "assigned": "unchanged" if assignment is None else partition_names(assignment.topic_partitions, cast),
-        "count": str(sum(len(topic.partitions) for topic in assignment.topic_partitions) if assignment else 0),
-        "id": "null" if response.member_id is None else cast.name_of(response.member_id),
-        "interval": str(response.heartbeat_interval_ms),
-        "message": cast.plain(response.error_message),
-    }
+    count = sum(len(topic.partitions) for topic in assignment.topic_partitions) if assignment else 0
+    return response.error_code, {**assigned_fields(response, cast), "count": str(count)}
 
 
 def _read_describe(step: Step, response: Any, version: int, cast: Cast) -> _Read:
     (group,) = response.groups
-    fields = {
-        "state": group.group_state or "-",
-        "epoch": str(group.group_epoch),
-        "target-epoch": str(group.assignment_epoch),
-        "assignor": group.assignor_name or "-",
-        "members": member_names((member.member_id for member in group.members), cast),
-        "message": cast.plain(group.error_message),
-    }
-    for member in group.members:
-        name = cast.name_of(member.member_id)
-        fields[f"{name}.epoch"] = str(member.member_epoch)
-        fields[f"{name}.assigned"] = partition_names(member.assignment.topic_partitions, cast)
-        fields[f"{name}.subscribed"] = ",".join(map(cast.plain_topic, member.subscribed_topic_names)) or "-"
-        fields[f"{name}.rack"] = member.rack_id or "-"
-    return group.error_code, fields
+    return group.error_code, described_fields(group, cast)
 
 
 def _go_on(step: Step, error: int, cast: Cast) -> None:
