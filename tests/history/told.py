@@ -40,3 +40,27 @@ def only(documents: list[dict[str, Any]], type_: str) -> dict[str, Any]:
     """The one event of that type."""
     [found] = [document for document in documents if document["type"] == type_]
     return found
+
+
+def check_refused(event: dict[str, Any], member_id: str) -> None:
+    """A heartbeat of the member came with an epoch that is not its own."""
+    said = (event["type"], event["reason"], event["trigger"]["member_id"])
+    assert said == ("member_refused", "fenced_epoch", member_id)
+
+
+def check_end(documents: list[dict[str, Any]]) -> None:
+    """The last that is told of a group with epochs: its last member left, and it was deleted."""
+    assert types(documents)[-5:] == [
+        "member_left",
+        "rebalance_started",
+        "rebalance_aborted",
+        "group_emptied",
+        "group_dead",
+    ]
+
+
+def check_rebalances(documents: list[dict[str, Any]]) -> None:
+    """Each rebalance of a group with epochs that was told of from its beginning has one end."""
+    ends = [event["epoch"] for event in documents if event["outcome"] is not None]
+    starts = [event["epoch"] for event in documents if event["type"] == "rebalance_started"]
+    assert ends in (starts, starts[:-1]), "each rebalance ends once, but for the last one, which may be open"
