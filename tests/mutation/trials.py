@@ -29,7 +29,13 @@ import pytest
 from hypothesis import Phase, settings
 
 PACKAGE = "kshim.coordinator"
-SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
+SUITES = (
+    "tests/coordinator",
+    "tests/history/test_share.py",
+    "tests/history/test_streams.py",
+    "tests/transcripts/test_scenarios.py",
+)
+"""Where the coordinator is tested. The two of the history test what it tells of groups with epochs."""
 CONTROLS = ("survived", "killed")
 """Names of jobs whose verdict is known, and the same."""
 LEAST_CPU_LIMIT_S = 10
@@ -163,7 +169,7 @@ def _purge() -> None:
     for name in list(sys.modules):
         if name.split(".")[0] in _STALE and not name.startswith("tests.mutation") and name != "tests":
             del sys.modules[name]
-    for name in ("coordinator", "transcripts", "broker"):
+    for name in ("coordinator", "transcripts", "broker", "history"):
         if hasattr(sys.modules["tests"], name):
             delattr(sys.modules["tests"], name)
 
