@@ -2,7 +2,7 @@
 
 Results are kept in `.cache/test-all` as `tests.gate.stages` says: a stage that passed runs again only when a commit
 changed something that it depends on. That is `CODE`, or, for a stage of a few folders of tests, `PRODUCT` with these folders
-and those that they import from. Commits to the documentation alone therefore keep all results but that of `documents`,
+and the modules that they import. Commits to the documentation alone therefore keep all results but that of `documents`,
 which runs the tests that read pages and depends on the whole tree. Stages are ordered so that the quickest and most telling
 come first; with two quiet cores none takes much longer than ten minutes.
 """
@@ -32,8 +32,8 @@ CODE = (
     "tests",
 )  # fmt: skip
 PRODUCT = ("conftest.py", "pipeline", "protocol", "pyproject.toml", "shim")
-FOLDER_OF_TESTS = re.compile(r"\b(bench|(?:integration|tests)[./][a-z_]+)\b")
-"""The module or the path of a folder of tests (or of a file right below `tests` or `integration`), wherever it is named."""
+NAMED = re.compile(r"\b((?:bench|integration|tests)(?:[./]\w+)+)")
+"""The module or the path of something of the tests, wherever it is named."""
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
@@ -96,7 +96,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     }
     depends_on = {
         "documents": (".",),
-        **{name: (*PRODUCT, *folders_imported(root, paths)) for name, paths in folders.items()},
+        **{name: (*PRODUCT, *files_named(root, paths)) for name, paths in folders.items()},
     }
     return [
         Stage(name=name, commands=(command,), depends_on=depends_on.get(name, CODE))
@@ -104,26 +104,55 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     ]
 
 
-def folders_imported(root: Path, paths: Sequence[str]) -> list[str]:
-    """The folders of these tests, and all that they and `integration.support` name, directly or through others.
+def files_named(root: Path, paths: Sequence[str]) -> list[str]:
+    """These, `integration.support`, and what they name of the tests, directly or through others: files, or whole folders.
 
-    `tests/gate`, which names all of them, is left out: it says which tests run, and not what comes of them.
+    With a module come its packages, what prepares its tests, and what lies beside it and is no Python. `tests/gate`, which
+    names all tests, is left out: it says which run, and not what comes of them.
     """
-    waiting = ["integration/support", *("/".join(Path(path).parts[:2]) for path in paths)]
+    waiting = ["integration/support", *paths]
     found: set[str] = set()
     while waiting:
-        folder = waiting.pop()
-        if folder in found or folder == "tests/gate":
+        path = waiting.pop()
+        if path in found or path.startswith("tests/gate"):
             continue
-        found.add(folder)
-        files = [root / folder] if folder.endswith(".py") else (root / folder).rglob("*.py")
-        named = {name.replace(".", "/") for file in files for name in FOLDER_OF_TESTS.findall(file.read_text())}
-        waiting += [name + suffix for name in named for suffix in ("", ".py") if _is_tests(root / (name + suffix))]
+        found.add(path)
+        if (root / path).is_dir():
+            files = list((root / path).rglob("*.py"))
+        elif path.endswith(".py"):
+            files = [root / path]
+            waiting += _beside(root, Path(path))
+        else:
+            continue
+        named = {name for file in files for name in NAMED.findall(file.read_text())}
+        waiting += filter(None, (_resolved(root, name) for name in named))
     return sorted(found)
 
 
-def _is_tests(path: Path) -> bool:
-    return (path.suffix == ".py" and path.is_file()) or any(path.rglob("*.py"))
+def _beside(root: Path, module: Path) -> Iterator[str]:
+    yield from (
+        (folder / name).as_posix()
+        for folder in module.parents
+        for name in ("__init__.py", "conftest.py")
+        if folder.parts and (root / folder / name).is_file()
+    )
+    for path in (root / module.parent).iterdir():
+        if path.is_file() and path.suffix not in (".py", ".pyc"):
+            yield path.relative_to(root).as_posix()
+
+
+def _resolved(root: Path, name: str) -> str | None:
+    """The file or the folder that a name begins with; None: it only looks like one."""
+    parts = re.split("[./]", name)
+    for count in range(len(parts), 0, -1):
+        path = "/".join(parts[:count])
+        if (root / f"{path}.py").is_file():
+            return f"{path}.py"
+        if count > 2 and (root / f"{'/'.join(parts[: count - 1])}.{parts[count - 1]}").is_file():
+            return f"{'/'.join(parts[: count - 1])}.{parts[count - 1]}"
+        if (count > 1 or path == "bench") and any((root / path).rglob("*.py")):
+            return path
+    return None
 
 
 def readers_of_pages(root: Path) -> list[str]:

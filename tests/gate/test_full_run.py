@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.full_run import LONG, OPTIONAL, ROOT, chosen, folders_imported, readers_of_pages, stages
+from tests.gate.full_run import LONG, OPTIONAL, ROOT, chosen, files_named, readers_of_pages, stages
 
 LONG_MARK = re.compile(r"^@pytest\.mark\.long$|^pytestmark = .*mark\.long|marks=pytest\.mark\.long", re.MULTILINE)
 
@@ -53,12 +53,18 @@ def test_tests_that_read_pages_are_found_through_their_modules(tmp_path: Path) -
     assert readers_of_pages(tmp_path) == ["tests/history/test_events.py", "integration/test_readme.py"]
 
 
-def test_folders_are_followed_through_what_they_name(tmp_path: Path) -> None:
+def test_modules_are_followed_through_what_they_name(tmp_path: Path) -> None:
     files = {
-        "integration/java/test_groups.py": "from integration.support.jvm import Jvm\n",
+        "integration/java/test_groups.py": "from integration.java.jars import MODULE\n",
         "integration/java/jars.py": 'MODULE = "integration.clients.matrix"\n',
-        "integration/clients/matrix.py": "from tests.conftest import make_node\n",
-        "integration/support/jvm.py": "",
+        "integration/java/conftest.py": "",
+        "integration/java/pins.toml": "",
+        "integration/clients/__init__.py": "",
+        "integration/clients/matrix.py": "from tests.conftest import make_node\nfrom tests.page import browser\n",
+        "integration/clients/other.py": "",
+        "integration/support/jvm.py": 'FACTS = ROOT / "tests/rules.toml"\n',
+        "tests/page/browser.py": "",
+        "tests/rules.toml": "",
         "integration/hostile/test_frames.py": "",
         "tests/conftest.py": "from tests.gate.quick import PATHS\n",
         "tests/gate/quick.py": 'PATHS = ("integration/hostile",)\n',
@@ -66,8 +72,19 @@ def test_folders_are_followed_through_what_they_name(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    expected = ["integration/clients", "integration/java", "integration/support", "tests/conftest.py"]
-    assert folders_imported(tmp_path, ("integration/java/test_groups.py",)) == expected
+    expected = [
+        "integration/clients/__init__.py",
+        "integration/clients/matrix.py",
+        "integration/java/conftest.py",
+        "integration/java/jars.py",
+        "integration/java/pins.toml",
+        "integration/java/test_groups.py",
+        "integration/support",
+        "tests/conftest.py",
+        "tests/page",
+        "tests/rules.toml",
+    ]
+    assert files_named(tmp_path, ("integration/java/test_groups.py",)) == expected
 
 
 def test_a_stage_of_some_folders_does_not_depend_on_the_others() -> None:
