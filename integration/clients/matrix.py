@@ -8,7 +8,7 @@ import functools
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,10 +45,17 @@ BROKERS: dict[str, dict[Setting, Callable[[Path], Broker]]] = {
     },
 }
 PAGE = ROOT / "docs" / "clients.md"
+_TIMES_AGAIN = 4
+_FEW = 4
+"""So many cells at most are played again: more are no chance."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 1 if kshim fails where Kafka does not."""
+    """Exit code 1 if kshim fails where Kafka does not.
+
+    Some clients fail now and then on either broker. Where kshim alone has failed a few cells are therefore played again on
+    both, and it counts if kshim fails again and Kafka never does.
+    """
     options = _parser().parse_args(arguments)
     everybody = clients() + consumer_protocol_clients()
     chosen_clients = [client_named(name) for name in options.clients.split(",")] if options.clients else everybody
@@ -73,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.page:
         Path(options.page).write_text(page.markdown(report))
     regressions = page.failures_of_kshim_alone(report)
+    if set(options.brokers.split(",")) == set(BROKERS) and not (options.kafka_from or options.spark):
+        few = regressions if len(regressions) <= _FEW else []
+        regressions = [each for each in regressions if each not in few or _fails_again(each, folder / "again")]
     if not regressions:
         shutil.rmtree(folder)
     return 1 if regressions else 0
@@ -130,6 +140,26 @@ def _run(name: str, chosen_clients: list[Client], chosen: list[Situation], folde
             if shared is not None:
                 shared.kill()
     return outcomes
+
+
+def _fails_again(outcome: Outcome, folder: Path) -> bool:
+    """Whether kshim alone fails when a cell is played again on both brokers."""
+    client = client_named(outcome.client)
+    (situation,) = [each for each in situations.SITUATIONS if each.name == outcome.situation]
+    failures = dict.fromkeys(BROKERS, 0)
+    for number in range(_TIMES_AGAIN):
+        for name in BROKERS:
+            place = folder / client.key / situation.name / f"{name}-{number}"
+            (again,) = _run(name, [client], [situation], place, 1)
+            failures[name] += again.verdict == FAIL
+    told = ", ".join(f"{name} fails {count} of {_TIMES_AGAIN} times" for name, count in failures.items())
+    print(f"{client.name}: {situation.name}: played again: {told}", flush=True)
+    return is_of_kshim_alone(failures)
+
+
+def is_of_kshim_alone(failures: Mapping[str, int]) -> bool:
+    """`failures`: how often each broker failed when a cell was played again that only kshim had failed."""
+    return failures["kshim"] > 0 and failures["kafka"] == 0
 
 
 def _play_all(

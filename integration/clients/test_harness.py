@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.clients import page
+from integration.clients import matrix, page
 from integration.clients.application import Application
 from integration.clients.catalogue import CONSUMER, Client, client_named, clients, consumer_protocol_clients
 from integration.clients.driver import ROOT, Driver, DriverError, Unsupported
@@ -151,6 +151,11 @@ def test_a_cell_of_one_broker_names_it() -> None:
 def test_only_what_fails_on_kshim_alone_counts() -> None:
     cells = [("a", "kshim", FAIL), ("a", "kafka", OK), ("b", "kshim", FAIL), ("b", "kafka", FAIL), ("c", "kafka", FAIL)]
     assert [each.situation for each in page.failures_of_kshim_alone(report(*cells))] == ["a"]
+
+
+@pytest.mark.parametrize(("kshim", "kafka", "counts"), [(0, 0, False), (1, 0, True), (4, 0, True), (4, 1, False)])
+def test_what_fails_again_counts_unless_kafka_fails_too(kshim: int, kafka: int, counts: bool) -> None:
+    assert matrix.is_of_kshim_alone({"kshim": kshim, "kafka": kafka}) is counts
 
 
 def test_a_failure_that_kafka_was_not_asked_about_counts() -> None:
