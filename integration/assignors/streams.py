@@ -12,8 +12,8 @@ from typing import Any
 
 from integration.support.jars import KAFKA
 from integration.support.java_program import java_program
-from kshim.coordinator.groups.streams.hash_order import timeline_order
 from kshim.coordinator.groups.streams.task_assignor import AssignedTasks, AssignorMember, SubtopologyTasks, Task
+from kshim.coordinator.hash_order import timeline_order
 
 _SOURCE = Path(__file__).with_name("StreamsGroups.java")
 _STOP_TIMEOUT_S = 30

@@ -25,7 +25,7 @@ from kshim.coordinator.groups.share.updates import (
     TargetEpoch,
     TopicState,
 )
-from kshim.coordinator.groups.streams.hash_order import hash_map_order
+from kshim.coordinator.hash_order import hash_map_order
 from kshim_protocol.internal.share_group import (
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
 
-from kshim.coordinator.groups.streams.hash_order import hash_map_order
 from kshim.coordinator.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
+from kshim.coordinator.hash_order import hash_map_order
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 _MOST_NAMES = 3

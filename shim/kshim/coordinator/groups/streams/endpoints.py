@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredSubtopology, ConfiguredTopology
 from kshim.coordinator.groups.streams.group import StreamsGroup, StreamsMember
-from kshim.coordinator.groups.streams.hash_order import hash_map_order
 from kshim.coordinator.groups.streams.task_assignor import Task
 from kshim.coordinator.groups.streams.tasks import by_subtopology
+from kshim.coordinator.hash_order import hash_map_order
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.streams_group_heartbeat import Endpoint, EndpointToPartitions, TopicPartition
 

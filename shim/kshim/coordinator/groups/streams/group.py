@@ -14,7 +14,6 @@ from kshim.coordinator.groups.epoch_report import report_end
 from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Trigger
 from kshim.coordinator.groups.kinds import GroupKind, Pair, Place, Places, Sender
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredTopology
-from kshim.coordinator.groups.streams.hash_order import timeline_order
 from kshim.coordinator.groups.streams.reconciliation import Current, Processes
 from kshim.coordinator.groups.streams.state import StreamsGroupState, state_of
 from kshim.coordinator.groups.streams.task_assignor import Task
@@ -30,6 +29,7 @@ from kshim.coordinator.groups.streams.updates import (
     TargetEpoch,
     build_streams_update,
 )
+from kshim.coordinator.hash_order import timeline_order
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.streams_group import StreamsGroupMemberMetadataValue, StreamsGroupMetadataValue

@@ -23,7 +23,6 @@ from kshim.coordinator.groups.streams.group import (
     StreamsGroup,
     StreamsMember,
 )
-from kshim.coordinator.groups.streams.hash_order import hash_map_order
 from kshim.coordinator.groups.streams.reconciliation import Owned, reconcile
 from kshim.coordinator.groups.streams.task_assignor import AssignorMember, SubtopologyTasks, assign_sticky
 from kshim.coordinator.groups.streams.tasks import NO_TASKS, NOTHING_HELD, Tasks
@@ -37,6 +36,7 @@ from kshim.coordinator.groups.streams.updates import (
     StreamsUpdate,
     TargetEpoch,
 )
+from kshim.coordinator.hash_order import hash_map_order
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.streams_group import (
     LastAssignmentConfig,

@@ -27,7 +27,6 @@ from kshim.coordinator.groups.streams.group import (
     StreamsMemory,
     TaskOffsets,
 )
-from kshim.coordinator.groups.streams.hash_order import hash_map_order
 from kshim.coordinator.groups.streams.plan import Delay, StreamsPlan
 from kshim.coordinator.groups.streams.reconciliation import require_epoch
 from kshim.coordinator.groups.streams.statuses import creation_failed, statuses, unauthorized
@@ -41,6 +40,7 @@ from kshim.coordinator.groups.streams.validation import (
     require_valid,
     task_offsets,
 )
+from kshim.coordinator.hash_order import hash_map_order
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket, TopicsWanted, WantedTopic
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.streams_group import Endpoint, KeyValue, StreamsGroupMemberMetadataValue

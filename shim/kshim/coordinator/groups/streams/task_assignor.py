@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from kshim.coordinator.groups.streams.hash_order import Heap, computed_hash_map_order, hash_map_order
+from kshim.coordinator.hash_order import Heap, computed_hash_map_order, hash_map_order
 
 STICKY: Final = "sticky"
 """Its name."""

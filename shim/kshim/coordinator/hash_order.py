@@ -1,7 +1,8 @@
 """The order in which Kafka goes through what it keeps in hash tables: a function of the texts and of how they came in.
 
-Where the assignor of streams groups and its topics leave a choice between equals, this order makes it. A text has the
-hash that Java says; what tables and heaps do with it has been the same since Java 8.
+Where assignors and their topics leave a choice between equals, this order makes it, and so it does where a request says
+something of several share partitions. A text has the hash that Java says; what tables and heaps do with it has been the same
+since Java 8, and since Scala 2.13.
 """
 
 from __future__ import annotations
@@ -25,7 +26,19 @@ def text_hash(text: str) -> int:
     found = 0
     for unit in unpack(f"<{len(units) // 2}H", units):
         found = (31 * found + unit) & 0xFFFFFFFF
-    return found - (1 << 32) if found >> 31 else found
+    return _signed(found)
+
+
+def topic_id_partition_hash(topic_id: bytes, topic: str, partition: int) -> int:
+    """Java's hash of a `TopicIdPartition`, of 32 bits. `topic_id` has 16 bytes.
+
+    >>> hex(topic_id_partition_hash(bytes(15) + bytes([1]), "t", 0))
+    '0x856'
+    """
+    bits = int.from_bytes(topic_id[:8]) ^ int.from_bytes(topic_id[8:])
+    of_id = (bits >> 32) ^ (bits & 0xFFFFFFFF)
+    of_partition = 31 * (31 + partition) + text_hash(topic)
+    return (31 * (31 + of_id) + of_partition) & 0xFFFFFFFF
 
 
 def hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
@@ -35,6 +48,16 @@ def hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
     while len(found) > slots * _FULL:
         slots *= 2
     return _by_slot(found, slots)
+
+
+def scala_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
+    """Items, each once, in the order of a mutable `Map` of Scala that they were put into one by one. `hash_of`: as Java says."""
+    found = list(dict.fromkeys(items))
+    slots = 16
+    while len(found) >= int(slots * _FULL):
+        slots *= 2
+    spread = {item: _spread(hash_of(item)) for item in found}
+    return sorted(found, key=lambda item: (spread[item] & (slots - 1), _signed(spread[item])))
 
 
 def computed_hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
@@ -72,6 +95,10 @@ def timeline_order(texts: Iterable[str], *, most: int) -> list[str]:
     shift = 65 - slots.bit_length()
     found.reverse()  # of one slot, the last that came is the first that is read
     return sorted(found, key=lambda text: (text_hash(text) * _GOLDEN & 0xFFFFFFFFFFFFFFFF) >> shift)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
 
 
 def _spread(value: int) -> int:

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.coordinator.groups.streams.hash_order import (
+from kshim.coordinator.hash_order import (
     Heap,
     computed_hash_map_order,
     hash_map_order,
+    scala_map_order,
     text_hash,
     timeline_order,
+    topic_id_partition_hash,
 )
 
 
@@ -76,3 +78,28 @@ def test_a_table_of_timelines_grows_when_another_text_would_fill_more_than_three
     assert {orders[most] for most in (2, 3, 4)} == {"52074613"}  # four
     assert {orders[most] for most in (5, 6, 7, 8, 9)} == {"50274163"}  # eight
     assert {orders[most] for most in range(10, 21)} == {"05274163"}  # sixteen
+
+
+SCALA_ORDERS = {
+    3: "1 0 2",
+    11: "4 3 8 7 6 1 0 2 10 9 5",
+    12: "8 11 10 4 3 7 6 1 0 2 9 5",
+    30: "22 8 21 16 15 14 27 10 20 3 23 7 1 29 28 2 9 11 19 18 13 17 24 4 6 26 0 12 25 5",
+}
+"""What scala.collection.mutable.HashMap of 2.13.18 said, asked for the TopicIdPartitions that `hash_of_key` is about."""
+
+
+def hash_of_key(number: int) -> int:
+    """Of the partition `number` of one of three topics."""
+    high = 0x0123456789ABCDEF * (number % 3 + 1) & 0xFFFFFFFFFFFFFFFF
+    topic_id = high.to_bytes(8, "big") + (77 - number % 3).to_bytes(8, "big")
+    return topic_id_partition_hash(topic_id, f"topic{number % 3}", number)
+
+
+def test_partitions_with_ids_have_the_hash_that_java_says() -> None:
+    assert [hash_of_key(number) for number in range(3)] == [0x54CB703E, 0xDD53FAC6, 0xFB2F5CF3]
+
+
+@pytest.mark.parametrize("count", SCALA_ORDERS)
+def test_a_map_of_scala_is_gone_through_as_scala_does(count: int) -> None:
+    assert " ".join(map(str, scala_map_order(range(count), hash_of_key))) == SCALA_ORDERS[count]
