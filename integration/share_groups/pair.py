@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from integration.differential.wire import Address
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
+from kshim.coordinator.hash_order import scala_map_order, topic_id_partition_hash
 from kshim.tools.client import Client
 from kshim_protocol.messages import create_topics, find_coordinator, list_offsets, metadata
 from kshim_protocol.messages import incremental_alter_configs as alter_configs
@@ -133,6 +134,13 @@ def _place_in_hash_map(topic_id: bytes) -> int:
     return (code ^ (code >> 16)) & 15
 
 
+def _are_in_order(prefix: str, ids: Mapping[str, bytes]) -> bool:
+    """Whether a map of Scala has the partitions in the order of TOPICS."""
+    places = [(name, index) for name, count in TOPICS.items() for index in range(count)]
+    in_map = scala_map_order(places, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1]))
+    return in_map == places
+
+
 class Admin:
     """What is done to a broker around a sequence, and is not compared. One connection."""
 
@@ -147,12 +155,15 @@ class Admin:
     def create_topics(self, prefix: str) -> dict[str, bytes]:
         """The topics of a sequence; returns their ids by short name, once the broker leads their partitions.
 
-        Assignors take topics in an order that depends on their ids: they are made again until it is that of TOPICS.
+        Assignors take topics in an order that depends on their ids, and so does what is said of several partitions: they are
+        made again until it is that of TOPICS.
         """
         while True:
             found = self._create_topics(prefix)
             in_order = [found[name] for name in TOPICS]
-            if sorted(in_order, key=_place_in_hash_map if self.broker.name == "kafka" else None) == in_order:
+            if sorted(
+                in_order, key=_place_in_hash_map if self.broker.name == "kafka" else None
+            ) == in_order and _are_in_order(prefix, found):
                 return found
             self.delete_topics(prefix)
             until(partial(self._are_gone, prefix), "the topics are gone")

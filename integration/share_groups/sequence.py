@@ -371,6 +371,7 @@ class Sequence:
                     found = [
                         Held(one["first_offset"], one["last_offset"], one["delivery_count"])
                         for one in row["acquired_records"]
+                        if one["first_offset"] <= one["last_offset"]  # else a batch size of 0 was asked for
                     ]
                     if found:
                         held.setdefault((topic["topic_id"], row["partition_index"]), []).extend(found)

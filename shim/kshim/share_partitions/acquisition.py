@@ -189,7 +189,10 @@ class _Acquisition:
                 if base > last:
                     break
                 if base - begin >= self._limits.batch_size and last - first + 1 > self._limits.batch_size:
-                    self._add(begin, base - 1)
+                    if base > begin:
+                        self._add(begin, base - 1)
+                    else:  # of a size of 0: Kafka tells of a range without a record
+                        self.ranges.append(Acquired(begin, base - 1, 1))
                     begin = base
             self._add(begin, last)
         window.gap_is_filled_to(last + 1)

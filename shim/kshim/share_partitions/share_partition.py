@@ -70,8 +70,8 @@ class SharePartition:
     """Who holds which records. `on_available` is called when those who wait are to look for records again. `troubles` grows when
     deliveries do not end as they should: whoever tells of them empties it.
 
-    As in Kafka they are not told of records that a member releases: what they wait for is new records, locks that end and a
-    start that moves.
+    As in Kafka they are not told of records that a member releases: what they wait for is new records, locks that end, a start
+    that moves, and the next thing that somebody says of these records.
     """
 
     def __init__(
@@ -102,6 +102,11 @@ class SharePartition:
         return self._window.next_offset
 
     @property
+    def has_available(self) -> bool:
+        """Whether there are records to be delivered again."""
+        return bool(self._window.batches) and self.next_offset <= self.end_offset
+
+    @property
     def runs(self) -> Iterator[Run]:
         """The records in flight in order, as runs of those that are alike."""
         return self._window.runs()
@@ -115,7 +120,7 @@ class SharePartition:
         Kafka delivers nothing any more then.
         """
         window = self._window
-        if window.size >= limits.max_in_flight:
+        if window.size >= limits.max_in_flight and window.is_done:
             window.move_start()
         return window.next_offset != window.end_offset + 1 or window.size < limits.max_in_flight
 

@@ -6,6 +6,7 @@ Source: Kafka's SharePartitionManager and SharePartition; which error stands for
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -61,7 +62,7 @@ class Delivery:
     """One share partition at work: its records in flight, its log, and the state of its writes.
 
     `share` is None while it is read; `error` is then why that failed, NONE while it is on its way. `looked_at` is the offset
-    at which those who wait have looked for records last.
+    at which those who wait have looked for records last. `is_over`: it was forgotten, and nothing is acquired of it any more.
     """
 
     def __init__(self, place: Place, partition: Partition) -> None:
@@ -72,7 +73,17 @@ class Delivery:
         self.state_epoch = 0
         self.leader_epoch = partition.leader.leader_epoch
         self.looked_at = -1
-        self.waiting: list[Callable[[], None]] = []
+        self.is_over = False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is being read."""
+        return self.share is None and self.error is ErrorCode.NONE
+
+    @property
+    def is_active(self) -> bool:
+        """Whether records of it can be acquired."""
+        return self.share is not None and not self.is_over
 
     def __str__(self) -> str:
         return f"{self.place.group_id}:{self.partition}"
@@ -101,6 +112,9 @@ class SharePartitions:
         self._find_group = find_group
         self._tell = tell
         self._deliveries: dict[Place, Delivery] = {}
+        self._of_partition: dict[Partition, dict[Delivery, None]] = {}
+        self._taken_from: deque[Partition] = deque()
+        self._is_offering = False
         self._deadlines = Deadlines()
         self._by_key: dict[tuple[str, ...], Place] = {}
         self._troubles: dict[tuple[str, ...], tuple[str, TroublesOfPartition]] = {}  # by deadline, with the group id
@@ -129,7 +143,10 @@ class SharePartitions:
         place = Place(group_id, partition.topic.topic_id, partition.index)
         delivery = self._deliveries.get(place)
         if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
+            if delivery is not None:
+                self._drop(delivery)
             delivery = self._deliveries[place] = Delivery(place, partition)
+            self._of_partition.setdefault(partition, {})[delivery] = None
             self._read(delivery, now)
         return delivery
 
@@ -137,13 +154,27 @@ class SharePartitions:
         """A share partition, if it was used since it was last forgotten."""
         return self._deliveries.get(Place(group_id, topic_id, index))
 
+    def has_read(self, group_id: str, topic_id: bytes, index: int) -> bool:
+        """Whether a share partition is known, and what it is."""
+        delivery = self.existing(group_id, topic_id, index)
+        return delivery is not None and delivery.is_active
+
     def forget(self, place: Place) -> None:
-        """What is known of a share partition does not hold any more."""
-        delivery = self._deliveries.pop(place, None)
+        """What is known of a share partition does not hold any more. Who waits for its records gets none of them."""
+        delivery = self._deliveries.get(place)
         self._deadlines.cancel(_key(place))
         self._by_key.pop(_key(place), None)
         if delivery is not None:
+            self._drop(delivery)
+            delivery.is_over = True
             self._released(delivery)
+
+    def _drop(self, delivery: Delivery) -> None:
+        del self._deliveries[delivery.place]
+        mine = self._of_partition[delivery.partition]
+        del mine[delivery]
+        if not mine:
+            del self._of_partition[delivery.partition]
 
     def has_asked(self, request: Request[Any]) -> None:
         """The share coordinator was asked for something: states that begin again, or end, are to be read again."""
@@ -208,19 +239,13 @@ class SharePartitions:
         ]
         delivery.state_epoch = result.state_epoch
         delivery.share = SharePartition(start_offset, batches, on_available=lambda: self._released(delivery))
-        self._wake(delivery)
+        self._released(delivery)
 
     def _has_failed(self, delivery: Delivery, error: ErrorCode) -> None:
         delivery.error = error
         if self._deliveries.get(delivery.place) is delivery:
-            del self._deliveries[delivery.place]  # the next one who needs it tries again
-        self._wake(delivery)
-
-    @staticmethod
-    def _wake(delivery: Delivery) -> None:
-        waiting, delivery.waiting = delivery.waiting, []
-        for then in waiting:
-            then()
+            self._drop(delivery)  # the next one who needs it tries again
+        self._released(delivery)
 
     def _first_offset(self, partition: Partition, group_id: str, now: Now) -> int:
         """Where a group begins. Raises KafkaError: OFFSET_NOT_AVAILABLE (no record that new), LogError."""
@@ -246,16 +271,44 @@ class SharePartitions:
     ) -> Callable[[], None]:
         """What a member has made of records. Returns what writes it, and calls `then` with the error of that.
 
-        Raises KafkaError as `SharePartition.acknowledge` does.
+        As in Kafka those who wait look for records then: not for these, which are in transition, but for what was released
+        before. Raises KafkaError as `SharePartition.acknowledge` does.
         """
         assert delivery.share is not None, delivery.place
         limits = self.limits(delivery.place.group_id)
-        write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
+        try:
+            write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_SERVER_ERROR:
+                self._offer(delivery)
+            raise
         self._gather(delivery, now)
+        self._offer(delivery)
         if write is None:
             self.rearm(delivery)
             return lambda: then(ErrorCode.NONE)
         return partial(self._write, delivery, write, now, then)
+
+    def _offer(self, delivery: Delivery) -> None:
+        """Who waits gets what was released before, as nobody was told when it was."""
+        if delivery.share is not None and delivery.share.has_available:
+            self._released(delivery)
+
+    def has_given(self, partition: Partition) -> None:
+        """A member was given records of a partition: as in Kafka, those who wait for more of it look for what was released, in
+        any group. One after the other, as each of them may call this again.
+        """
+        self._taken_from.append(partition)
+        if self._is_offering:
+            return
+        self._is_offering = True
+        try:
+            while self._taken_from:
+                for delivery in list(self._of_partition.get(self._taken_from.popleft(), ())):
+                    self._offer(delivery)
+        finally:
+            self._taken_from.clear()
+            self._is_offering = False
 
     def release(self, session: ShareSession, now: Now) -> None:
         """A session is over: others may have what its member holds of the partitions that it still had."""
@@ -264,6 +317,7 @@ class SharePartitions:
             delivery = self._deliveries.get(Place(group_id, topic_id, index))
             if delivery is not None and delivery.share is not None:
                 write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
+                self._offer(delivery)
                 if write is not None:
                     self._write(delivery, write, now, lambda error: None)
 

@@ -162,6 +162,11 @@ class Window:
             del self.batches[:place]
         return True
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all records in flight are done with."""
+        return bool(self.batches) and self._last_done() == self.batches[-1].last
+
     def _starts_with_done(self) -> bool:
         place = self.floor(self.start_offset)
         if place is None:

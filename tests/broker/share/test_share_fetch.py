@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kshim.coordinator.hash_order import scala_map_order, topic_id_partition_hash
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -155,6 +156,119 @@ def test_whoever_waits_is_not_woken_by_a_release_and_gets_what_it_left_when_the_
     assert [in_words(other.client.take(ShareFetchResponse)) for other in others] == ["0:0-4x2", ""]
 
 
+@pytest.mark.parametrize(
+    "what", ["something acknowledged", "something refused", "a session closed", "a connection gone"]
+)
+def test_whoever_waits_finds_what_was_released_before_when_something_else_happens_to_the_partition(what: str) -> None:
+    node, first = a_reader(batches=2)
+    first.acquire(max_records=1)
+    second, waiting = Member(node, "b"), Member(node, "c")
+    second.acquire(max_records=1)
+    waiting.acquire()
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    assert first.say((0, 4, RELEASE)) == "NONE"
+    assert waiting.client.is_waiting
+    if what == "something acknowledged":
+        assert second.say((5, 9, RELEASE)) == "NONE"
+    elif what == "something refused":
+        assert second.say((0, 4, RELEASE)).startswith("INVALID_RECORD_STATE")
+    elif what == "a session closed":
+        second.acquire(partitions=(), epoch=-1)
+    else:
+        second.client.close()
+    assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
+
+
+def test_whoever_waits_for_committed_records_finds_what_was_released_when_others_are_written() -> None:
+    node, first = a_reader(batches=1, isolation_level="read_committed")
+    first.acquire()
+    waiting = Member(node, "b")
+    waiting.acquire()
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    assert first.say((0, 4, RELEASE)) == "NONE"
+    TransactionalProducer(node.client("x")).write("t", 0, b"not committed yet")
+    assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
+
+
+def test_what_one_member_leaves_of_records_that_were_released_goes_to_whoever_waits() -> None:
+    node, first = a_reader(batches=2)
+    first.acquire(max_records=1)
+    first.acquire(max_records=1)
+    waiting = [Member(node, name) for name in ("b", "c")]
+    for each in waiting:
+        each.acquire()
+        each.client.send(each.fetch_request(max_wait_ms=5_000, max_records=1))
+    assert first.say((0, 9, RELEASE)) == "NONE"
+    assert all(each.client.is_waiting for each in waiting)
+    produce(node.client("p2"), "t", a_batch(b"x"))
+    assert [in_words(each.client.take(ShareFetchResponse)) for each in waiting] == ["0:0-4x2", "0:5-9x2"]
+
+
+def test_many_that_wait_are_served_one_after_the_other() -> None:
+    node, first = a_reader(batches=400)
+    assert first.acquire(max_records=5_000, batch_size=1).startswith("0:0-4x1,5-9x1")
+    waiting = [Member(node, f"w{number}") for number in range(300)]
+    for each in waiting:
+        each.acquire()
+        each.client.send(each.fetch_request(max_wait_ms=60_000, max_records=1, batch_size=1))
+    node.pass_ms(LOCK_MS)
+    assert not any(each.client.is_waiting for each in waiting)
+
+
+def test_what_is_said_of_one_partition_may_give_a_member_records_of_the_next_one() -> None:
+    node, member = a_reader(a_share_node(partitions=2), batches=1)
+    produce(node.client("p1"), "t", a_batch(*(b"%d" % number for number in range(5))), first_partition=1)
+    member.acquire(partitions=(0, 1))
+    member.acquire()
+    released = {index: [(0, 4, RELEASE)] for index in (0, 1)}
+    member.client.send(member.fetch_request(said=released, max_wait_ms=5_000))
+    aside = Member(node, "a", node.client("aside"))
+    told = aside.fetch(epoch=-1, said=released)
+    # Nobody holds the first of them, and whoever waits is given both then.
+    order = scala_map_order((0, 1), lambda index: topic_id_partition_hash(member.topic_id, "t", index))
+    errors = {one.partition_index: one.acknowledge_error_code for topic in told.responses for one in topic.partitions}
+    assert [errors[index] for index in order] == [ErrorCode.INVALID_RECORD_STATE, ErrorCode.NONE]
+
+
+def test_a_session_that_ends_without_records_lets_others_look_too() -> None:
+    node, first = a_reader(batches=1)
+    first.acquire()
+    waiting = Member(node, "b")
+    waiting.acquire()
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    assert first.say((0, 4, RELEASE)) == "NONE"
+    first.acquire(partitions=(), epoch=-1)
+    assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
+
+
+def test_a_fetch_that_waits_says_nothing_of_partitions_that_its_session_was_given_since() -> None:
+    node, member = a_reader(batches=0)
+    member.client.send(member.fetch_request(max_wait_ms=5_000))
+    aside = Member(node, "a", node.client("aside"))
+    assert aside.acquire(partitions=(0, 7), epoch=1, min_bytes=0) == "7:UNKNOWN_TOPIC_OR_PARTITION"
+    produce(node.client("p"), "t", a_batch(b"x"))
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-0x1"
+
+
+def test_the_first_fetch_of_several_partitions_is_answered_when_those_that_were_read_so_far_are_enough() -> None:
+    node = configured(a_share_node(partitions=4), auto_offset_reset="earliest")
+    for index in (1, 2):
+        produce(node.client(f"p{index}"), "t", a_batch(b"x"), first_partition=index)
+    member = Member(node, "a")
+    member.join()
+    assert member.acquire(partitions=(0, 1, 2, 3)) == "0: 1:0-0x1"
+    assert member.acquire() == "2:0-0x1"
+
+
+def test_the_first_fetch_of_several_partitions_waits_until_those_that_were_read_are_enough() -> None:
+    node = configured(a_share_node(partitions=3), auto_offset_reset="earliest")
+    for index in (0, 1):
+        produce(node.client(f"p{index}"), "t", a_batch(b"x"), first_partition=index)
+    member = Member(node, "a")
+    member.join()
+    assert member.acquire(partitions=(0, 1, 2), min_bytes=100) == "0:0-0x1 1:0-0x1"
+
+
 def test_whoever_waits_is_woken_by_a_lock_that_ends_and_the_next_one_goes_on_waiting() -> None:
     node, first = a_reader()
     first.acquire()
@@ -192,6 +306,16 @@ def test_where_no_record_is_new_enough_the_group_waits_with_an_error() -> None:
     node, member = a_reader(reset="by_duration:PT1S")
     node.pass_ms(10_000)
     assert member.acquire() == "0:OFFSET_NOT_AVAILABLE"
+
+
+def test_a_fetch_of_which_no_partition_can_be_read_waits_like_one_that_finds_nothing() -> None:
+    node, member = a_reader(reset="by_duration:PT1S")
+    node.pass_ms(10_000)
+    member.client.send(member.fetch_request(partitions=(0, 7), max_wait_ms=500))
+    node.pass_ms(499)
+    assert member.client.is_waiting
+    node.pass_ms(1)
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:OFFSET_NOT_AVAILABLE 7:UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def test_sessions_open_go_on_and_end() -> None:
@@ -296,7 +420,7 @@ def test_what_is_released_is_for_the_next_request_unless_there_is_nothing_else()
 
 def test_partitions_of_which_nothing_is_said_are_answered_if_something_is_said_of_another() -> None:
     _, member = a_reader(a_share_node(partitions=2), batches=1)
-    assert member.acquire(partitions=(0, 1)) == "0:0-4x1 1:"
+    member.acquire(partitions=(0, 1))
     assert member.acquire(partitions=(0, 1)) == ""
     assert member.acquire(partitions=(1,), said={0: [(0, 0, ACCEPT)]}) == "0: 1:"
     assert member.acquire(partitions=(1,), said={0: [(9, 8, ACCEPT)]}) == "0:ack INVALID_REQUEST"
@@ -338,6 +462,7 @@ def test_a_group_without_a_name_has_no_states() -> None:
 def test_a_mode_that_does_not_exist_is_an_error() -> None:
     _, member = a_reader()
     assert member.acquire(mode=2) == "! UNKNOWN_SERVER_ERROR"
+    assert member.acquire(mode=2, max_records=0) == "! UNKNOWN_SERVER_ERROR"
 
 
 def test_what_is_held_of_a_partition_that_the_session_has_forgotten_stays_until_its_lock_ends() -> None:
@@ -423,7 +548,8 @@ def test_what_is_said_of_other_partitions_before_such_a_failure_holds() -> None:
         produce(node.client("p"), "t", a_batch(b"x"), first_partition=index)
     member = Member(node, "a")
     member.join()
-    assert member.acquire(partitions=(0, 1)) == "0:0-0x1 1:0-0x1"
+    assert member.acquire(partitions=(0, 1)) == "0:0-0x1"
+    assert member.acquire(partitions=(0, 1)) == "1:0-0x1"
     assert member.say((0, 0, ACCEPT), index=1) == "NONE"
     assert member.acquire(said={0: [(0, 0, ACCEPT)], 1: [(0, 1, ACCEPT)]}) == "! UNKNOWN_SERVER_ERROR"
     member.session_epoch += 1
@@ -527,6 +653,7 @@ def test_a_state_that_begins_again_while_others_wait_for_it_is_read_again_by_the
     again.run_background_tasks()
     moved = admin.take(AlterShareGroupOffsetsResponse)
     assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
+    again.pass_ms(1)
     assert in_words(early.client.take(ShareFetchResponse)) == "0:NOT_LEADER_OR_FOLLOWER"
     assert early.acquire(epoch=1) == "0:2-14x1"
     again.close()

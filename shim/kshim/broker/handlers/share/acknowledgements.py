@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from kshim.coordinator.hash_order import scala_map_order, topic_id_partition_hash
 from kshim.coordinator.step import RequestContext
 from kshim.share_partitions.share_partition import RENEW, Acknowledged
 from kshim.share_partitions.share_sessions import Place
@@ -90,7 +91,7 @@ def acknowledge_all(
             results[place] = Result(error.code, error.message)
     if any(taken.values()):  # else partitions of which nothing is said are not answered
         results |= {place: Result(ErrorCode.NONE) for place, batches in taken.items() if not batches}
-    told = [place for place, batches in taken.items() if batches]
+    told = _in_turn(node, [place for place, batches in taken.items() if batches])
     waiting = set(told)
 
     def is_known(place: Place, result: Result) -> None:
@@ -112,6 +113,14 @@ def acknowledge_all(
                 raise
             is_known(place, Result(error.code, error.message))
     return writes
+
+
+def _in_turn(node: Node, places: Sequence[Place]) -> Sequence[Place]:
+    """As Kafka's broker goes through them: what is said of one may give records of another to a member that waits."""
+    if len(places) < 2:
+        return places
+    names = {topic_id: topic.name for topic_id, _ in places if (topic := node.cluster.topics.with_id(topic_id))}
+    return scala_map_order(places, lambda place: topic_id_partition_hash(place[0], names[place[0]], place[1]))
 
 
 def _acknowledge(

@@ -5,7 +5,7 @@ Source: Kafka's SharePartitionManager and DelayedShareFetch; what is answered wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.broker.features import SHARE_VERSION
@@ -146,7 +146,7 @@ class _ShareFetch:
         self._results: dict[Place, Result] | None = None  # of what the member said, when it is written
         self._found: dict[Place, _Found] | None = None  # when that is all
         self._errors: dict[Place, ErrorCode] = {}
-        self._deliveries: dict[Place, Delivery] = {}
+        self._deliveries: dict[Place, Delivery] = {}  # those of the request, whatever its session names meanwhile
         self._wait: WaitingFetch | None = None
 
     def acknowledged(self, results: dict[Place, Result]) -> None:
@@ -163,10 +163,10 @@ class _ShareFetch:
             self._has_found({})
             return
         places = self._find_partitions()
-        if not request.max_bytes or not request.max_records or not places:
-            self._has_found({place: _Found(error=error) for place, error in self._errors.items()})
-        elif request.share_acquire_mode not in (_BY_BATCH, _EXACT):
+        if places and request.share_acquire_mode not in (_BY_BATCH, _EXACT):
             self._ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, self._context.api_version))
+        elif not request.max_bytes or not request.max_records or not places:
+            self._has_found({place: _Found(error=error) for place, error in self._errors.items()})
         else:
             self._read_states(places)
 
@@ -189,65 +189,81 @@ class _ShareFetch:
             self._reply(self._found, self._results)
 
     def _read_states(self, places: dict[Place, Partition]) -> None:
-        """Find the share partitions; some may have to be read first."""
-        missing = []
-        for place, partition in places.items():
-            delivery = self._cluster.share_partitions.find(self._session.group_id, partition, self._context.now)
-            self._deliveries[place] = delivery
-            if delivery.share is None and delivery.error is ErrorCode.NONE:
-                missing.append(delivery)
-        if not missing:
-            self._fetch()
-            return
-        left = len(missing)
+        """Find the share partitions, of which some have to be read first; acquire what there is, or wait.
 
-        def one_is_read() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                self._fetch()
-
-        for delivery in missing:
-            delivery.waiting.append(one_is_read)
-
-    def _fetch(self) -> None:
-        """Acquire what there is if that is enough to answer; wait for more if not."""
-        if self._ticket.connection.is_closed:
-            return  # the session has ended with it: nobody would give back what is acquired now before its lock ends
-        request = self._request
-        found = {place: _Found(error=error) for place, error in self._errors.items()}
-        readable = {}
+        As in Kafka a request is answered as soon as those are enough that were known or are read by then. A session that
+        begins hears nothing of the others.
+        """
+        share_partitions, group_id = self._cluster.share_partitions, self._session.group_id
+        ready = {place for place in places if share_partitions.has_read(group_id, *place)}
+        self._deliveries = {
+            place: share_partitions.find(group_id, partition, self._context.now) for place, partition in places.items()
+        }
+        missing_bytes = self._fetch(ready)
         for place, delivery in self._deliveries.items():
-            if delivery.share is None:
-                found[place] = _Found(error=delivery.error)
-            else:
-                readable[place] = delivery, delivery.share
-        limits = self._limits(request.max_records)
-        acquirable = {place: two for place, two in readable.items() if two[1].may_acquire(limits)}
-        if request.max_bytes < 0:
-            self._has_found(found | dict.fromkeys(acquirable, _Found(error=ErrorCode.UNKNOWN_SERVER_ERROR)))
+            if missing_bytes is None:
+                return
+            if place in ready or delivery.is_pending:
+                continue
+            ready.add(place)
+            acquirable = self._acquirable([place])
+            if acquirable:
+                missing_bytes -= self._wanted_bytes - self._missing_bytes(acquirable, ())
+                if missing_bytes <= 0:
+                    missing_bytes = self._fetch(ready)
+                else:
+                    delivery.looked_at = acquirable[place][1].next_offset
+        if missing_bytes is None:
             return
-        is_over = self._wait is not None and self._wait.is_over
+        if self._request.max_wait_ms <= 0 and len(ready) == len(places):
+            self._fetch(ready, is_over=True)
+        else:
+            self._await()
+
+    def _acquirable(self, places: Iterable[Place]) -> _Acquirable:
+        limits = self._limits(self._request.max_records)
+        found = {}
+        for place in places:
+            delivery = self._deliveries[place]
+            if delivery.is_active and delivery.share is not None and delivery.share.may_acquire(limits):
+                found[place] = delivery, delivery.share
+        return found
+
+    def _fetch(self, places: Collection[Place], *, is_over: bool = False) -> int | None:
+        """Acquire what there is if that is enough to answer, or if the time is over. Returns how much there is too little of,
+        in bytes; None if it was answered.
+        """
+        if self._ticket.connection.is_closed:
+            # The session has ended with it: nobody would give back what is acquired now before its lock ends.
+            return None
+        acquirable = self._acquirable(place for place in self._deliveries if place in places)
         fresh = [place for place, (delivery, share) in acquirable.items() if delivery.looked_at != share.next_offset]
-        missing_bytes = 1 if is_over else self._missing_bytes(acquirable, fresh)
-        if acquirable and missing_bytes <= 0:
-            # As in Kafka those come first of which somebody who waited knew already that there are records.
+        if not is_over:
+            missing_bytes = self._missing_bytes(acquirable, fresh) if acquirable else self._wanted_bytes
+            if missing_bytes > 0 or not acquirable:
+                return missing_bytes
+        found = {place: _Found(error=error) for place, error in self._errors.items()}
+        found |= {place: _Found(error=one.error) for place, one in self._deliveries.items() if one.error}
+        if self._request.max_bytes < 0:
+            self._has_found(found | dict.fromkeys(acquirable, _Found(error=ErrorCode.UNKNOWN_SERVER_ERROR)))
+            return None
+        if is_over:
+            runs = self._read(acquirable, list(acquirable))
+        else:  # As in Kafka those come first of which somebody who waited knew already that there are records.
             known = [place for place in acquirable if place not in fresh]
             runs = self._read(acquirable, known) | self._read(acquirable, fresh)
-        elif is_over or request.max_wait_ms <= 0 or not readable:
-            runs = self._read(acquirable, list(acquirable))
-        else:
-            self._await(missing_bytes)
-            return
         self._has_found(found | self._acquire_all(acquirable, runs))
+        for place, run in runs.items():
+            if isinstance(run, Run) and run.data:
+                self._cluster.share_partitions.has_given(acquirable[place][0].partition)
+        return None
 
     def _missing_bytes(self, acquirable: _Acquirable, fresh: Collection[Place]) -> int:
         """How much there is too little of, by what partitions say whose records can be acquired; 0 also if one cannot be read.
 
         One that was looked at before at the same offset is not looked at again, even if that does not exist any more.
         """
-        request = self._request
-        missing_bytes = min(request.min_bytes, self._max_bytes)
+        missing_bytes = self._wanted_bytes
         for place, (delivery, share) in acquirable.items():
             offset = share.next_offset
             end_offset = end_of(delivery.partition, reads_committed=self._reads_committed)
@@ -265,22 +281,19 @@ class _ShareFetch:
         return missing_bytes
 
     @property
+    def _wanted_bytes(self) -> int:
+        return min(self._request.min_bytes, self._max_bytes)
+
+    @property
     def _max_bytes(self) -> int:
         return min(self._request.max_bytes, self._cluster.config.fetch_max_bytes)
 
-    def _await(self, missing_bytes: int) -> None:
-        """Look again when there is more, or when the time is over."""
-        context, wait = self._context, self._wait
-        deadline_ms = context.real_ms + self._request.max_wait_ms if wait is None else wait.deadline_ms
+    def _await(self) -> None:
+        """Look again whenever there is more, of records that were released as well, or when the time is over."""
+        wait = self._wait
+        deadline_ms = self._context.real_ms + max(0, self._request.max_wait_ms) if wait is None else wait.deadline_ms
         waits_for = [part for one in self._deliveries.values() for part in (one.partition, one)]
-        self._wait = WaitingFetch(
-            self._ticket.connection,
-            waits_for,
-            max(1, missing_bytes),
-            deadline_ms,
-            self._woken,
-            reads_committed=self._reads_committed,
-        )
+        self._wait = WaitingFetch(self._ticket.connection, waits_for, 1, deadline_ms, self._woken)
         self._cluster.fetch_purgatory.add(self._wait)
 
     @property
@@ -291,8 +304,8 @@ class _ShareFetch:
     def _woken(self) -> None:
         """There may be records now, or the time is over."""
         try:
-            self._errors, self._deliveries = {}, {}
-            self._read_states(self._find_partitions())
+            if self._fetch(self._deliveries, is_over=self._wait is not None and self._wait.is_over) is not None:
+                self._await()
         except Exception as error:  # must not become the error of the producer whose records woke this
             self._cluster.report(error, self._request)
             self._ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -302,7 +315,7 @@ class _ShareFetch:
         return self._cluster.share_partitions.limits(
             self._session.group_id,
             max_records=max_records,
-            batch_size=max(1, request.batch_size),
+            batch_size=max(0, request.batch_size),
             is_exact=request.share_acquire_mode == _EXACT,
         )
 
