@@ -58,12 +58,14 @@ class Acknowledged(NamedTuple):
 
 
 class Write(NamedTuple):
-    """What is to be kept of a change. `settle(error, now_ms)` is to be called once it is known whether it is."""
+    """What is to be kept of a change. `settle(error, now_ms)` is to be called once it is known whether it is; it returns whether
+    those who wait are to look for records, as the start has moved.
+    """
 
     start_offset: int
     delivery_complete_count: int
     batches: tuple[StateBatch, ...]
-    settle: Callable[[ErrorCode, int], None]
+    settle: Callable[[ErrorCode, int], bool]
 
 
 class SharePartition:
@@ -325,7 +327,7 @@ class SharePartition:
         if not changed:
             return None
 
-        def settle(error: ErrorCode, now_ms: int) -> None:
+        def settle(error: ErrorCode, now_ms: int) -> bool:
             if troubles and error is ErrorCode.NONE:
                 self.troubles += troubles
             for run in self._changing(changed):
@@ -336,8 +338,7 @@ class SharePartition:
                 if run.state is RecordState.ACQUIRED and run.deadline_ms <= now_ms:
                     self.troubles.append(trouble_of(run, LOCK_TIMEOUT, limits, now_ms))
                     run.change(self._state_after(run, RecordState.AVAILABLE, limits))
-            if error is ErrorCode.NONE and self._window.move_start():
-                self._on_available()
+            return error is ErrorCode.NONE and self._window.move_start()
 
         return Write(self.start_offset, self._window.done_count, _joined(changed), settle)
 
@@ -346,8 +347,9 @@ class SharePartition:
         if not batches:
             return None
 
-        def settle(error: ErrorCode, now_ms: int) -> None:
+        def settle(error: ErrorCode, now_ms: int) -> bool:
             self._window.move_start()
+            return False
 
         return Write(self.start_offset, self._window.done_count, _joined(batches), settle)
 

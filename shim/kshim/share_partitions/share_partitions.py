@@ -313,7 +313,7 @@ class SharePartitions:
     def release(self, session: ShareSession, now: Now) -> None:
         """A session is over: others may have what its member holds of the partitions that it still had."""
         group_id, member_id = session.group_id, session.member_id
-        for topic_id, index in session.partitions:
+        for topic_id, index in list(session.partitions):  # whoever waits with the session changes their order
             delivery = self._deliveries.get(Place(group_id, topic_id, index))
             if delivery is not None and delivery.share is not None:
                 write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
@@ -338,14 +338,16 @@ class SharePartitions:
 
         def settle(response: writing.WriteShareGroupStateResponse, now: Now) -> Step | None:
             error = ErrorCode(response.results[0].partitions[0].error_code)
-            write.settle(error, now.mono_ms)
+            has_moved = write.settle(error, now.mono_ms)
             self._gather(delivery, now)
             if self._deliveries.get(place) is delivery:
                 if error in _FENCED:
                     self.forget(place)
                 else:
                     self.rearm(delivery)
-            then(_told(error))
+            then(_told(error))  # as in Kafka before others look: a session that ends by it gives nothing of theirs back
+            if has_moved:
+                self._released(delivery)
             return None
 
         self._ask(Errand(SHARE_STATE_TOPIC, request, now, settle))

@@ -190,6 +190,16 @@ def test_whoever_waits_for_committed_records_finds_what_was_released_when_others
     assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
 
 
+def test_what_a_session_releases_with_its_end_stays_with_the_fetch_of_it_that_still_waits() -> None:
+    node, member = a_reader(batches=2)
+    member.acquire(batch_size=1)
+    member.client.send(member.fetch_request(max_wait_ms=5_000))
+    aside = Member(node, "a", node.client("aside"))
+    aside.fetch(epoch=-1, said={0: [(0, 4, ACCEPT), (5, 9, RELEASE)]})
+    assert not member.client.is_waiting
+    assert Member(node, "b").acquire() == "0:"  # as in Kafka: the session had ended when they were acquired
+
+
 def test_what_one_member_leaves_of_records_that_were_released_goes_to_whoever_waits() -> None:
     node, first = a_reader(batches=2)
     first.acquire(max_records=1)
