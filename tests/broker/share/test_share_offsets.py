@@ -116,6 +116,14 @@ def test_a_group_that_was_moved_reads_from_there() -> None:
     assert other.acquire() == "0:7-9x1"
 
 
+def test_of_a_group_that_never_had_a_state_no_topic_is_named_when_its_offsets_are_deleted() -> None:
+    node = a_share_node()
+    member = Member(node, "a")
+    assert member.heartbeat(0, ("not there",)).error_code == ErrorCode.NONE
+    assert member.heartbeat(-1).error_code == ErrorCode.NONE
+    assert deleted(node, "t", "not there") == ""
+
+
 def test_topics_of_a_group_without_members_can_be_forgotten() -> None:
     node, member = a_group_that_has_read()
     assert deleted(node, "t") == "! NON_EMPTY_GROUP The group is not empty."

@@ -71,6 +71,7 @@ class ShareGroup(GroupWithEvents):
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, frozenset[TopicPartition]] = {}
         self.states = StatePartitions()
+        self.has_states_record = False  # it says of `states`, perhaps that there are none any more
         self.being_initialized: frozenset[TopicPartition] = frozenset()  # by a request on its way; in no record
 
     def draft(self) -> ShareGroup:
@@ -83,6 +84,7 @@ class ShareGroup(GroupWithEvents):
         copy.members = dict(self.members)
         copy.targets = dict(self.targets)
         copy.states = self.states
+        copy.has_states_record = self.has_states_record
         return copy
 
     def subscribed_names(self) -> frozenset[str]:
@@ -193,3 +195,4 @@ class ShareGroup(GroupWithEvents):
                     self.members[member_id] = found._replace(current=current or _LEFT)
             case PartitionStates(states):
                 self.states = states or StatePartitions()
+                self.has_states_record = states is not None

@@ -353,6 +353,9 @@ def _delete(
     shard.require_loaded()
     group = shard.share_group(group_id)
     _require_empty(group)
+    if not group.has_states_record:  # as in Kafka nothing is said of the topics then, whatever they are
+        step.reply(ticket, deleting.DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, responses=()))
+        return
     ids = {topic.topic_name: shard.topics.topic_id(topic.topic_name) for topic in request.topics}
     known = {*group.states.initialized, *group.states.initializing, *group.states.deleting}
     doomed = [topic_id for topic_id in ids.values() if topic_id in known and topic_id is not None]
