@@ -90,9 +90,16 @@ class ShareSessions:
         """Whether the member has one."""
         return (group_id, member_id) in self._sessions
 
+    def find(self, group_id: str, member_id: str) -> ShareSession:
+        """The session of a member. Raises KafkaError: SHARE_SESSION_NOT_FOUND."""
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        return session
+
     def resume(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
         """The session of a member that goes on. Raises KafkaError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH."""
-        session = self._require(group_id, member_id)
+        session = self.find(group_id, member_id)
         if epoch != session.epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session.epoch = next_epoch(epoch)
@@ -100,7 +107,7 @@ class ShareSessions:
 
     def close(self, group_id: str, member_id: str) -> ShareSession:
         """The session of a member that ends it. Raises KafkaError: SHARE_SESSION_NOT_FOUND."""
-        session = self._require(group_id, member_id)
+        session = self.find(group_id, member_id)
         self._ends(session)
         return session
 
@@ -118,9 +125,3 @@ class ShareSessions:
         del self._sessions[session.group_id, session.member_id]
         if session.connection in self._last_of:
             self._last_of[session.connection] = self._last_of[session.connection][0], None
-
-    def _require(self, group_id: str, member_id: str) -> ShareSession:
-        session = self._sessions.get((group_id, member_id))
-        if session is None:
-            raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
-        return session

@@ -552,6 +552,19 @@ def test_what_is_said_from_before_the_start_fails_as_a_whole_where_nothing_is_in
     assert member.say((4, 5, ACCEPT)) == "NONE"
 
 
+def test_a_session_goes_on_when_the_acknowledgements_with_which_it_was_to_end_fail_as_a_whole() -> None:
+    node = configured(a_share_node(), auto_offset_reset="latest")
+    produce(node.client("p"), "t", a_batch(b"x", b"y"))
+    member = Member(node, "a")
+    member.join()
+    assert member.acquire() == "0:"
+    assert member.say((0, 2, ACCEPT), epoch=-1) == "! UNKNOWN_SERVER_ERROR"
+    assert member.acquire(said={0: [(0, 2, ACCEPT)]}, epoch=-1) == "! UNKNOWN_SERVER_ERROR"
+    assert member.acquire() == ""
+    assert member.acquire(partitions=(), epoch=-1) == ""
+    assert member.acquire() == "! SHARE_SESSION_NOT_FOUND"
+
+
 def test_what_is_said_of_other_partitions_before_such_a_failure_holds() -> None:
     node = configured(a_share_node(partitions=2), auto_offset_reset="earliest")
     for index in (0, 1):

@@ -40,7 +40,7 @@ def share_acknowledge(
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         is_last = request.share_session_epoch == CLOSE_EPOCH
         if is_last:
-            session = sessions.close(group_id, member_id)
+            session = sessions.find(group_id, member_id)
         else:
             session = sessions.resume(group_id, member_id, request.share_session_epoch)
     except KafkaError as error:
@@ -62,7 +62,9 @@ def share_acknowledge(
     try:
         writes = acknowledge_all(node, group_id, member_id, request.topics, context, is_renewal=is_renewal, then=then)
     except KafkaError as error:
-        return answered(ticket, request.error_response(error.code, context.api_version))
+        return answered(ticket, request.error_response(error.code, context.api_version))  # the session goes on
+    if is_last:
+        sessions.close(group_id, member_id)
     for write in writes:
         write()
     return Step()

@@ -69,6 +69,8 @@ def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext,
         )
     except KafkaError as error:
         return answered(ticket, request.error_response(error.code, context.api_version))
+    if request.share_session_epoch == CLOSE_EPOCH:
+        node.share_sessions.close(group_id, member_id)
     fetch.begin()  # what is released by the same request is there for the next one, or if there is nothing else
     for write in writes:
         write()
@@ -90,7 +92,7 @@ def _after(
 def _session(
     node: Node, request: ShareFetchRequest, group_id: str, member_id: str, ticket: PendingReply
 ) -> ShareSession:
-    """The session that a request opens, goes on with or ends. Raises KafkaError."""
+    """The session that a request opens, goes on with, or is to end. Raises KafkaError."""
     sessions = node.share_sessions
     if request.is_renew_ack and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -103,7 +105,7 @@ def _session(
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = sessions.open(group_id, member_id, ticket.connection)
     elif request.share_session_epoch == CLOSE_EPOCH:
-        return sessions.close(group_id, member_id)
+        return sessions.find(group_id, member_id)
     else:
         session = sessions.resume(group_id, member_id, request.share_session_epoch)
     for topic in request.topics:
