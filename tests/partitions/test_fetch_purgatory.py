@@ -13,7 +13,7 @@ import pytest
 from kshim.partitions.fetch_purgatory import FetchPurgatory, WaitingFetch
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse
-from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
+from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, produce_of, values_in
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 from tests.broker.test_fetch import CountingReads
 from tests.broker.test_read_committed import Transactions
@@ -69,6 +69,12 @@ def test_all_that_wait_for_a_partition_are_answered_and_no_others(node: NodeUnde
     assert values(first.take(FetchResponse)) == [[b"1"]]
     assert values(second.take(FetchResponse)) == [[], [b"1"]]
     assert other.is_waiting
+
+
+def test_who_waits_for_several_partitions_sees_all_that_one_request_writes_to_them(node: NodeUnderTest) -> None:
+    consumer = waiting(node, ("orders", 0, 0), ("orders", 1, 0))
+    node.client().send(produce_of("orders", a_batch(b"1"), a_batch(b"2")), 12)
+    assert values(consumer.take(FetchResponse)) == [[b"1"], [b"2"]]
 
 
 def test_bytes_are_counted_over_all_partitions_those_there_before_included(node: NodeUnderTest) -> None:

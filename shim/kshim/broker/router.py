@@ -108,7 +108,8 @@ class Router:
         client.last_now, client.last_api = now, route.api
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = self.new_reply(connection, header, route, request)
-        handler, steps = route.handler, self.node.cluster.steps
+        handler, steps, purgatory = route.handler, self.node.cluster.steps, self.node.cluster.fetch_purgatory
+        purgatory.hold()
         try:
             steps.apply(handler(self.node, request, context, ticket))
         except KafkaError as error:
@@ -119,6 +120,8 @@ class Router:
             if not ticket.is_answered:
                 ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
             steps.defect(error, request)
+        finally:
+            purgatory.let_go()
 
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""

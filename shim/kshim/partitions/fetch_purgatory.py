@@ -49,6 +49,8 @@ class FetchPurgatory:
         # are the most.
         self._deadlines: list[tuple[int, int, WaitingFetch]] = []
         self._sequence = 0
+        self._is_held = False
+        self._held: dict[WaitingFetch, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_connection)
@@ -78,8 +80,23 @@ class FetchPurgatory:
             wait.missing_bytes -= stable_bytes if wait.reads_committed else size_bytes
             if wait.missing_bytes <= 0:
                 ready.append(wait)
-        for wait in ready:
-            self._finish(wait)
+        if self._is_held:
+            self._held.update(dict.fromkeys(ready))
+        else:
+            for wait in ready:
+                self._finish(wait)
+
+    def hold(self) -> None:
+        """A request begins: as in Kafka, whoever waits for records sees all that it appends, to any partition, or nothing."""
+        self._is_held = True
+
+    def let_go(self) -> None:
+        """The request is done: answer those that have their minimum now."""
+        self._is_held = False
+        if self._held:
+            held, self._held = self._held, {}
+            for wait in held:
+                self._finish(wait)
 
     def release(self, partition: object) -> None:
         """The partition is going away or changed at its root: answer all that wait on it now."""
