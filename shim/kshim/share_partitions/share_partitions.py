@@ -82,8 +82,9 @@ class Delivery:
 
     @property
     def is_active(self) -> bool:
-        """Whether records of it can be acquired."""
-        return self.share is not None and not self.is_over
+        """Whether records of it can be acquired: not once another leader has been elected, as in Kafka."""
+        is_led = self.leader_epoch == self.partition.leader.leader_epoch
+        return self.share is not None and not self.is_over and is_led
 
     def __str__(self) -> str:
         return f"{self.place.group_id}:{self.partition}"
@@ -143,8 +144,7 @@ class SharePartitions:
         place = Place(group_id, partition.topic.topic_id, partition.index)
         delivery = self._deliveries.get(place)
         if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
-            if delivery is not None:
-                self._drop(delivery)
+            self.forget(place)
             delivery = self._deliveries[place] = Delivery(place, partition)
             self._of_partition.setdefault(partition, {})[delivery] = None
             self._read(delivery, now)

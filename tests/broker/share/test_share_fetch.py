@@ -260,6 +260,20 @@ def test_a_fetch_that_waits_says_nothing_of_partitions_that_its_session_was_give
     assert in_words(member.client.take(ShareFetchResponse)) == "0:0-0x1"
 
 
+def test_a_fetch_that_waits_gets_nothing_of_a_partition_that_another_node_leads_by_then() -> None:
+    node = configured(a_share_node(node_count=2), auto_offset_reset="earliest")
+    member = Member(node, "a", node.client("a", node_id=1))
+    member.join()
+    member.acquire()
+    member.client.send(member.fetch_request(max_wait_ms=500))
+    node.cluster.leader_election.move("t", 0, 2)
+    produce(node.client("p", node_id=2), "t", a_batch(b"x"))
+    assert member.client.is_waiting
+    node.pass_ms(500)
+    assert in_words(member.client.take(ShareFetchResponse)) == ""
+    assert Member(node, "b", node.client("b", node_id=2)).acquire() == "0:0-0x1"
+
+
 def test_the_first_fetch_of_several_partitions_is_answered_when_those_that_were_read_so_far_are_enough() -> None:
     node = configured(a_share_node(partitions=4), auto_offset_reset="earliest")
     for index in (1, 2):
