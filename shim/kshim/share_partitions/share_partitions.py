@@ -170,11 +170,11 @@ class SharePartitions:
             self._released(delivery)
 
     def _drop(self, delivery: Delivery) -> None:
-        del self._deliveries[delivery.place]
-        mine = self._of_partition[delivery.partition]
-        del mine[delivery]
+        self._deliveries.pop(delivery.place, None)
+        mine = self._of_partition.get(delivery.partition, {})
+        mine.pop(delivery, None)
         if not mine:
-            del self._of_partition[delivery.partition]
+            self._of_partition.pop(delivery.partition, None)
 
     def has_asked(self, request: Request[Any]) -> None:
         """The share coordinator was asked for something: states that begin again, or end, are to be read again."""
