@@ -113,8 +113,8 @@ class SharePartitions:
         self._find_group = find_group
         self._tell = tell
         self._deliveries: dict[Place, Delivery] = {}
-        self._of_partition: dict[Partition, dict[Delivery, None]] = {}
-        self._taken_from: deque[Partition] = deque()
+        self._of_partition: dict[tuple[bytes, int], dict[Place, None]] = {}  # those of all groups
+        self._given_of: deque[tuple[bytes, int]] = deque()
         self._is_offering = False
         self._deadlines = Deadlines()
         self._by_key: dict[tuple[str, ...], Place] = {}
@@ -146,7 +146,7 @@ class SharePartitions:
         if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
             self.forget(place)
             delivery = self._deliveries[place] = Delivery(place, partition)
-            self._of_partition.setdefault(partition, {})[delivery] = None
+            self._of_partition.setdefault(place[1:], {})[place] = None
             self._read(delivery, now)
         return delivery
 
@@ -155,7 +155,7 @@ class SharePartitions:
         return self._deliveries.get(Place(group_id, topic_id, index))
 
     def has_read(self, group_id: str, topic_id: bytes, index: int) -> bool:
-        """Whether a share partition is known, and what it is."""
+        """Whether the state of a share partition has been read."""
         delivery = self.existing(group_id, topic_id, index)
         return delivery is not None and delivery.is_active
 
@@ -165,16 +165,16 @@ class SharePartitions:
         self._deadlines.cancel(_key(place))
         self._by_key.pop(_key(place), None)
         if delivery is not None:
-            self._drop(delivery)
+            self._drop(place)
             delivery.is_over = True
             self._released(delivery)
 
-    def _drop(self, delivery: Delivery) -> None:
-        self._deliveries.pop(delivery.place, None)
-        mine = self._of_partition.get(delivery.partition, {})
-        mine.pop(delivery, None)
-        if not mine:
-            self._of_partition.pop(delivery.partition, None)
+    def _drop(self, place: Place) -> None:
+        del self._deliveries[place]
+        places = self._of_partition[place[1:]]
+        del places[place]
+        if not places:
+            del self._of_partition[place[1:]]
 
     def has_asked(self, request: Request[Any]) -> None:
         """The share coordinator was asked for something: states that begin again, or end, are to be read again."""
@@ -244,7 +244,7 @@ class SharePartitions:
     def _has_failed(self, delivery: Delivery, error: ErrorCode) -> None:
         delivery.error = error
         if self._deliveries.get(delivery.place) is delivery:
-            self._drop(delivery)  # the next one who needs it tries again
+            self._drop(delivery.place)  # the next one who needs it tries again
         self._released(delivery)
 
     def _first_offset(self, partition: Partition, group_id: str, now: Now) -> int:
@@ -294,20 +294,21 @@ class SharePartitions:
         if delivery.share is not None and delivery.share.has_available:
             self._released(delivery)
 
-    def has_given(self, partition: Partition) -> None:
+    def has_given(self, topic_id: bytes, index: int) -> None:
         """A member was given records of a partition: as in Kafka, those who wait for more of it look for what was released, in
         any group. One after the other, as each of them may call this again.
         """
-        self._taken_from.append(partition)
+        self._given_of.append((topic_id, index))
         if self._is_offering:
             return
         self._is_offering = True
         try:
-            while self._taken_from:
-                for delivery in list(self._of_partition.get(self._taken_from.popleft(), ())):
-                    self._offer(delivery)
+            while self._given_of:
+                for place in list(self._of_partition.get(self._given_of.popleft(), ())):
+                    if (delivery := self._deliveries.get(place)) is not None:
+                        self._offer(delivery)
         finally:
-            self._taken_from.clear()
+            self._given_of.clear()
             self._is_offering = False
 
     def release(self, session: ShareSession, now: Now) -> None:

@@ -105,11 +105,9 @@ class ShareSessions:
         session.epoch = next_epoch(epoch)
         return session
 
-    def close(self, group_id: str, member_id: str) -> ShareSession:
-        """The session of a member that ends it. Raises KafkaError: SHARE_SESSION_NOT_FOUND."""
-        session = self.find(group_id, member_id)
-        self._ends(session)
-        return session
+    def close(self, group_id: str, member_id: str) -> None:
+        """A member ends its session. Raises KafkaError: SHARE_SESSION_NOT_FOUND."""
+        self._ends(self.find(group_id, member_id))
 
     def closed(self, connection: object) -> tuple[ShareSession | None, str | None]:
         """A connection is gone: the session that ends with it, and the group of which nobody has a session any more."""

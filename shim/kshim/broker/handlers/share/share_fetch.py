@@ -257,7 +257,7 @@ class _ShareFetch:
         self._has_found(found | self._acquire_all(acquirable, runs))
         for place, run in runs.items():
             if isinstance(run, Run) and run.data:
-                self._cluster.share_partitions.has_given(acquirable[place][0].partition)
+                self._cluster.share_partitions.has_given(*place)
         return None
 
     def _missing_bytes(self, acquirable: _Acquirable, fresh: Collection[Place]) -> int:
