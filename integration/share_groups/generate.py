@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from integration.differential.steps import Step
-from integration.share_groups.pair import MISSING_TOPIC
+from integration.share_groups.pair import MISSING_TOPIC, PLACES
 from integration.share_groups.requests import CURRENT
-from integration.share_groups.sequence import PLACES, Facts, Held, Place
+from integration.share_groups.sequence import Facts, Held, Place
 
 ACCEPT, RELEASE, REJECT, GAP, RENEW = 1, 2, 3, 0, 4
 SHORT_LOCK_MS = 2_000

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from integration.differential.wire import Address
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
-from kshim.coordinator.hash_order import scala_map_order, topic_id_partition_hash
+from kshim.coordinator.hash_order import hash_map_order, scala_map_order, topic_id_partition_hash, uuid_hash
 from kshim.tools.client import Client
 from kshim_protocol.messages import create_topics, find_coordinator, list_offsets, metadata
 from kshim_protocol.messages import incremental_alter_configs as alter_configs
@@ -45,6 +45,8 @@ _IN_ORDER = {
 }
 TOPICS = {"t": 2, "u": 1}
 """What a sequence has, by name -> partitions."""
+PLACES = [(name, index) for name, count in TOPICS.items() for index in range(count)]
+"""All their partitions."""
 MISSING_TOPIC = "x"
 _TRANSACTION_KEY, _SHARE_KEY = 1, 2
 _GROUP_RESOURCE = 32
@@ -127,18 +129,10 @@ def until(is_so: Callable[[], bool], what: str, timeout_s: float = _TIMEOUT_S) -
         time.sleep(0.01)
 
 
-def _place_in_hash_map(topic_id: bytes) -> int:
-    """Where Java's HashMap of up to 12 entries has an id (Kafka's Uuid)."""
-    bits = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
-    code = (bits >> 32) ^ (bits & 0xFFFFFFFF)
-    return (code ^ (code >> 16)) & 15
-
-
 def _are_in_order(prefix: str, ids: Mapping[str, bytes]) -> bool:
     """Whether a map of Scala has the partitions in the order of TOPICS."""
-    places = [(name, index) for name, count in TOPICS.items() for index in range(count)]
-    in_map = scala_map_order(places, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1]))
-    return in_map == places
+    in_map = scala_map_order(PLACES, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1]))
+    return in_map == PLACES
 
 
 class Admin:
@@ -161,9 +155,8 @@ class Admin:
         while True:
             found = self._create_topics(prefix)
             in_order = [found[name] for name in TOPICS]
-            if sorted(
-                in_order, key=_place_in_hash_map if self.broker.name == "kafka" else None
-            ) == in_order and _are_in_order(prefix, found):
+            taken = hash_map_order(in_order, hash_of=uuid_hash) if self.broker.name == "kafka" else sorted(in_order)
+            if taken == in_order and _are_in_order(prefix, found):
                 return found
             self.delete_topics(prefix)
             until(partial(self._are_gone, prefix), "the topics are gone")

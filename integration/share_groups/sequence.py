@@ -13,7 +13,7 @@ from integration.differential.sequence import Difference, TimingLost
 from integration.differential.show import error_name, show_tree
 from integration.differential.steps import Step
 from integration.differential.wire import Address, Line, wait_for
-from integration.share_groups.pair import NODE_ID, TOPICS, Admin, Broker, Pair, until
+from integration.share_groups.pair import NODE_ID, PLACES, TOPICS, Admin, Broker, Pair, until
 from integration.share_groups.requests import BUILDERS, CURRENT, Names, summary
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
@@ -46,7 +46,6 @@ _UNORDERED = {
 """Lists that Kafka fills from hash maps, and what they are put in order by."""
 
 Place = tuple[str, int]
-PLACES = [(name, index) for name, count in TOPICS.items() for index in range(count)]
 
 
 class Held(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from struct import unpack
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -29,25 +29,28 @@ def text_hash(text: str) -> int:
     return _signed(found)
 
 
+def uuid_hash(uuid: bytes) -> int:
+    """Java's hash of Kafka's `Uuid`, of 32 bits, from its 16 bytes."""
+    bits = int.from_bytes(uuid[:8]) ^ int.from_bytes(uuid[8:])
+    return (bits >> 32) ^ (bits & 0xFFFFFFFF)
+
+
 def topic_id_partition_hash(topic_id: bytes, topic: str, partition: int) -> int:
-    """Java's hash of a `TopicIdPartition`, of 32 bits. `topic_id` has 16 bytes.
-
-    >>> hex(topic_id_partition_hash(bytes(15) + bytes([1]), "t", 0))
-    '0x856'
-    """
-    bits = int.from_bytes(topic_id[:8]) ^ int.from_bytes(topic_id[8:])
-    of_id = (bits >> 32) ^ (bits & 0xFFFFFFFF)
+    """Java's hash of a `TopicIdPartition`, of 32 bits. `topic_id` has 16 bytes."""
     of_partition = 31 * (31 + partition) + text_hash(topic)
-    return (31 * (31 + of_id) + of_partition) & 0xFFFFFFFF
+    return (31 * (31 + uuid_hash(topic_id)) + of_partition) & 0xFFFFFFFF
 
 
-def hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
-    """Texts, each once, in the order of a `HashMap` that was made for so many, and that they were put into one by one."""
-    found = list(dict.fromkeys(texts))
+def hash_map_order(items: Iterable[T], capacity: int = 16, hash_of: Callable[[Any], int] = text_hash) -> list[T]:
+    """Items, each once, in the order of a `HashMap` that was made for so many, and that they were put into one by one.
+
+    `hash_of`: as Java says; they are texts unless it is given.
+    """
+    found = list(dict.fromkeys(items))
     slots = _slots(capacity)
     while len(found) > slots * _FULL:
         slots *= 2
-    return _by_slot(found, slots)
+    return _by_slot(found, slots, hash_of)
 
 
 def scala_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
@@ -71,15 +74,15 @@ def computed_hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[st
         if len(found) > slots * _FULL:
             slots *= 2
         found[text] = None
-    return _by_slot(reversed(found), slots)
+    return _by_slot(reversed(found), slots, text_hash)
 
 
 def _slots(capacity: int) -> int:
     return 1 << max(0, capacity - 1).bit_length()
 
 
-def _by_slot(texts: Iterable[str], slots: int) -> list[str]:
-    return sorted(texts, key=lambda text: _spread(text_hash(text)) & (slots - 1))
+def _by_slot(items: Iterable[T], slots: int, hash_of: Callable[[Any], int]) -> list[T]:
+    return sorted(items, key=lambda item: _spread(hash_of(item)) & (slots - 1))
 
 
 def timeline_order(texts: Iterable[str], *, most: int) -> list[str]:
