@@ -1,73 +1,42 @@
-"""Random streams groups, and what the classes of a real Kafka say of them (`StreamsGroups.java`)."""
+"""Random streams groups, and what the classes of a real Kafka say of them."""
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from integration.support.jars import KAFKA
-from integration.support.java_program import java_program
+from integration.assignors.kafka_classes import KafkaClasses
 from kshim.coordinator.groups.streams.task_assignor import AssignedTasks, AssignorMember, SubtopologyTasks, Task
 from kshim.coordinator.hash_order import timeline_order
 
-_SOURCE = Path(__file__).with_name("StreamsGroups.java")
-_STOP_TIMEOUT_S = 30
 
-
-class KafkaClasses:
-    """A JVM that answers questions about streams groups with Kafka's own classes.
-
-    Raises:
-        Unavailable: no JVM or no jars, from the constructor.
-    """
-
-    def __init__(self) -> None:
-        """Start it."""
-        command = java_program("StreamsGroups", [_SOURCE], KAFKA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """One answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
-
-    def stop(self) -> None:
-        """End the JVM."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(_STOP_TIMEOUT_S)
-        self._process.stdout.close()
-
-    def assign(self, group: StreamsGroup) -> dict[str, AssignedTasks]:
-        """What Kafka's assignor has each member run."""
-        members = [
-            {
-                "id": member_id,
-                "process": member.process_id,
-                "active": sorted(member.active_tasks),
-                "standby": sorted(member.standby_tasks),
-                "offsets": [(*task, offset) for task, offset in member.task_offsets.items()],
-            }
-            for member_id, member in group.members.items()
-        ]
-        subtopologies = {
-            name: {"tasks": each.task_count, "stateful": each.is_stateful} for name, each in group.subtopologies.items()
+def assigned_by_kafka(kafka: KafkaClasses, group: StreamsGroup) -> dict[str, AssignedTasks]:
+    """What Kafka's assignor has each member run."""
+    members = [
+        {
+            "id": member_id,
+            "process": member.process_id,
+            "active": sorted(member.active_tasks),
+            "standby": sorted(member.standby_tasks),
+            "offsets": [(*task, offset) for task, offset in member.task_offsets.items()],
         }
-        question = {"members": members, "subtopologies": subtopologies, "standbys": group.standby_replicas}
-        return {
-            member_id: AssignedTasks(_tasks(tasks["active"]), _tasks(tasks["standby"]))
-            for member_id, tasks in self.ask(question).items()
-        }
+        for member_id, member in group.members.items()
+    ]
+    subtopologies = {
+        name: {"tasks": each.task_count, "stateful": each.is_stateful} for name, each in group.subtopologies.items()
+    }
+    question = {
+        "about": "streams members",
+        "members": members,
+        "subtopologies": subtopologies,
+        "standbys": group.standby_replicas,
+    }
+    return {
+        member_id: AssignedTasks(_tasks(tasks["active"]), _tasks(tasks["standby"]))
+        for member_id, tasks in kafka.ask(question).items()
+    }
 
 
 def _tasks(pairs: Iterable[list[Any]]) -> frozenset[Task]:

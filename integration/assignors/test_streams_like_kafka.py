@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.assignors.streams import KafkaClasses, random_group
+from integration.assignors.kafka_classes import KafkaClasses
+from integration.assignors.streams import assigned_by_kafka, random_group
 from integration.assignors.topologies import ours, random_question, theirs
 from integration.support.fixtures import available
 from kshim.coordinator.groups.streams.task_assignor import assign_sticky
@@ -36,7 +37,7 @@ def test_members_are_to_run_the_same_tasks(kafka: KafkaClasses) -> None:
         source = random.Random(seed)
         group = random_group(source)
         for change in range(1 + CHANGES):
-            target = kafka.assign(group)
+            target = assigned_by_kafka(kafka, group)
             ours = assign_sticky(group.in_order(), group.subtopologies, standby_replicas=group.standby_replicas)
             assert ours == target, (seed, change)
             group.change(source, target)

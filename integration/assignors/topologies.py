@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from integration.assignors.streams import KafkaClasses
+from integration.assignors.kafka_classes import KafkaClasses
 from kshim.coordinator.groups.streams.configured_topology import configure
 from kshim.coordinator.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -133,7 +133,7 @@ def theirs(kafka: KafkaClasses, question: Question) -> dict[str, Any]:
             for each in topology.subtopologies
         ],
     }
-    answer = kafka.ask({"topology": record, "topics": counts})
+    answer = kafka.ask({"about": "topology", "topology": record, "topics": counts})
     if "error" in answer:
         if answer["error"] == "StreamsInvalidTopologyException":
             return {"error": ErrorCode.STREAMS_INVALID_TOPOLOGY, "message": answer["message"]}

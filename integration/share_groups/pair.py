@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 from integration.differential.wire import Address
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
-from kshim.coordinator.hash_order import hash_map_order, scala_map_order, topic_id_partition_hash, uuid_hash
+from kshim.coordinator.hash_order import (
+    hash_map_order,
+    scala_map_order,
+    topic_id_and_index_hash,
+    topic_id_partition_hash,
+    uuid_hash,
+)
 from kshim.tools.client import Client
 from kshim_protocol.messages import create_topics, find_coordinator, list_offsets, metadata
 from kshim_protocol.messages import incremental_alter_configs as alter_configs
@@ -47,6 +53,8 @@ TOPICS = {"t": 2, "u": 1}
 """What a sequence has, by name -> partitions."""
 PLACES = [(name, index) for name, count in TOPICS.items() for index in range(count)]
 """All their partitions."""
+_SLOTS_OF_ASSIGNOR = (8, 16)
+"""Of its tables, for so few partitions."""
 MISSING_TOPIC = "x"
 _TRANSACTION_KEY, _SHARE_KEY = 1, 2
 _GROUP_RESOURCE = 32
@@ -130,9 +138,16 @@ def until(is_so: Callable[[], bool], what: str, timeout_s: float = _TIMEOUT_S) -
 
 
 def _are_in_order(prefix: str, ids: Mapping[str, bytes]) -> bool:
-    """Whether a map of Scala has the partitions in the order of TOPICS."""
-    in_map = scala_map_order(PLACES, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1]))
-    return in_map == PLACES
+    """Whether the tables of requests and of the assignor have the partitions in the order of TOPICS, however they came in."""
+    in_requests = scala_map_order(
+        PLACES, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1])
+    )
+    in_assignor = [
+        hash_map_order(places, slots, lambda place: topic_id_and_index_hash(ids[place[0]], place[1]))
+        for slots in _SLOTS_OF_ASSIGNOR
+        for places in (PLACES, PLACES[::-1])
+    ]
+    return all(order == PLACES for order in (in_requests, *in_assignor))
 
 
 class Admin:
@@ -155,8 +170,7 @@ class Admin:
         while True:
             found = self._create_topics(prefix)
             in_order = [found[name] for name in TOPICS]
-            taken = hash_map_order(in_order, hash_of=uuid_hash) if self.broker.name == "kafka" else sorted(in_order)
-            if taken == in_order and _are_in_order(prefix, found):
+            if hash_map_order(in_order, hash_of=uuid_hash) == in_order and _are_in_order(prefix, found):
                 return found
             self.delete_topics(prefix)
             until(partial(self._are_gone, prefix), "the topics are gone")

@@ -35,6 +35,11 @@ def uuid_hash(uuid: bytes) -> int:
     return (bits >> 32) ^ (bits & 0xFFFFFFFF)
 
 
+def topic_id_and_index_hash(topic_id: bytes, partition: int) -> int:
+    """Java's hash of a partition as Kafka's `TopicIdPartition` of the coordinators has it, of 32 bits."""
+    return (31 * uuid_hash(topic_id) + partition) & 0xFFFFFFFF
+
+
 def topic_id_partition_hash(topic_id: bytes, topic: str, partition: int) -> int:
     """Java's hash of a `TopicIdPartition`, of 32 bits. `topic_id` has 16 bytes."""
     of_partition = 31 * (31 + partition) + text_hash(topic)
@@ -53,6 +58,12 @@ def hash_map_order(items: Iterable[T], capacity: int = 16, hash_of: Callable[[An
     return _by_slot(found, slots, hash_of)
 
 
+def hash_set_order(items: Iterable[T], hash_of: Callable[[Any], int] = text_hash) -> list[T]:
+    """Items, each once, in the order of a `HashSet` that was made of them at once. `hash_of`: as Java says."""
+    found = list(dict.fromkeys(items))
+    return hash_map_order(found, max(16, int(len(found) / _FULL) + 1), hash_of)
+
+
 def scala_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     """Items, each once, in the order of a mutable `Map` of Scala that they were put into one by one. `hash_of`: as Java says."""
     found = list(dict.fromkeys(items))
@@ -63,18 +74,20 @@ def scala_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     return sorted(found, key=lambda item: (spread[item] & (slots - 1), _signed(spread[item])))
 
 
-def computed_hash_map_order(texts: Iterable[str], capacity: int = 16) -> list[str]:
-    """As `hash_map_order`, where values were computed when they were first asked for; texts are all that were asked for.
+def computed_hash_map_order(
+    items: Iterable[T], capacity: int = 16, hash_of: Callable[[Any], int] = text_hash
+) -> list[T]:
+    """As `hash_map_order`, where values were computed when they were first asked for; items are all that were asked for.
 
     Such a table grows when it is asked the next time, and within a slot the last that came is the first.
     """
-    found: dict[str, None] = {}
+    found: dict[T, None] = {}
     slots = _slots(capacity)
-    for text in texts:
+    for item in items:
         if len(found) > slots * _FULL:
             slots *= 2
-        found[text] = None
-    return _by_slot(reversed(found), slots, text_hash)
+        found[item] = None
+    return _by_slot(reversed(found), slots, hash_of)
 
 
 def _slots(capacity: int) -> int:

@@ -104,4 +104,10 @@ def test_members_with_different_wishes_keep_what_they_have() -> None:
 
 def test_members_that_want_the_same_topics_share_all_their_partitions_together() -> None:
     members = {name: Subscriber(frozenset({T, U})) for name in "ab"}
-    assert assign_simply(members, {T: {0}, U: {0}}) == {"a": of_t(0), "b": frozenset({(U, 0)})}
+    # In Kafka's table the partition that came last is the first of two with the same hash.
+    assert assign_simply(members, {T: {0}, U: {0}}) == {"a": frozenset({(U, 0)}), "b": of_t(0)}
+
+
+def test_members_without_anything_are_given_partitions_in_turn() -> None:
+    members = {name: Subscriber(frozenset({T})) for name in "ab"}
+    assert assign_simply(members, {T: range(4)}) == {"a": of_t(0, 2), "b": of_t(1, 3)}

@@ -25,7 +25,7 @@ from kshim.coordinator.groups.share.updates import (
     TargetEpoch,
     TopicState,
 )
-from kshim.coordinator.hash_order import hash_map_order
+from kshim.coordinator.hash_order import hash_map_order, hash_set_order
 from kshim_protocol.internal.share_group import (
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
@@ -103,7 +103,10 @@ class SharePlan:
             )
             for member_id in hash_map_order(group.members)  # who is to have one more is decided by this order in Kafka
         }
-        assignable = {topic_id: topic.partitions for topic_id, topic in group.states.initialized.items()}
+        initialized = group.states.initialized
+        assignable = {
+            ids[name]: initialized[ids[name]].partitions for name in hash_set_order(ids) if ids[name] in initialized
+        }
         for member_id, partitions in assign_simply(members, assignable).items():
             if group.targets.get(member_id) != partitions:
                 self._add(MemberTarget(member_id, partitions))

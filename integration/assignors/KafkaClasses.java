@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -18,10 +19,16 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataDelta;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.api.streams.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.streams.assignor.TopologyDescriber;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
+import org.apache.kafka.coordinator.group.generated.ShareGroupTargetAssignmentMemberValue;
 import org.apache.kafka.coordinator.group.generated.StreamsGroupTopologyValue;
 import org.apache.kafka.coordinator.group.generated.StreamsGroupTopologyValueJsonConverter;
+import org.apache.kafka.coordinator.group.modern.Assignment;
+import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 import org.apache.kafka.coordinator.group.streams.StreamsTopology;
 import org.apache.kafka.coordinator.group.streams.assignor.AssignmentConfigsImpl;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl;
@@ -36,16 +43,21 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Asks classes of Kafka's group coordinator: a question a line, as JSON, and an answer a line. */
-public final class StreamsGroups {
+public final class KafkaClasses {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Logger LOG = LoggerFactory.getLogger(StreamsGroups.class);
+    private static final Logger LOG = LoggerFactory.getLogger(KafkaClasses.class);
 
     public static void main(String[] arguments) throws Exception {
         var questions = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         String line;
         while ((line = questions.readLine()) != null) {
             JsonNode question = JSON.readTree(line);
-            System.out.println(JSON.writeValueAsString(question.has("members") ? assign(question) : configure(question)));
+            ObjectNode answer = switch (question.get("about").asText()) {
+                case "share members" -> assignSimply(question);
+                case "streams members" -> assign(question);
+                default -> configure(question);
+            };
+            System.out.println(JSON.writeValueAsString(answer));
             System.out.flush();
         }
     }
@@ -83,6 +95,50 @@ public final class StreamsGroups {
             write(member.putArray("active"), entry.getValue().activeTasks());
             write(member.putArray("standby"), entry.getValue().standbyTasks());
         }
+        return answer;
+    }
+
+    private static ObjectNode assignSimply(JsonNode question) {
+        var members = new HashMap<String, MemberSubscriptionAndAssignmentImpl>();
+        var wishes = new HashSet<Set<Uuid>>();
+        for (JsonNode member : question.get("members")) {
+            var topics = new LinkedHashSet<Uuid>();
+            member.get("topics").forEach(topic -> topics.add(Uuid.fromString(topic.asText())));
+            wishes.add(topics);
+            var record = new ShareGroupTargetAssignmentMemberValue();
+            member.get("assigned").fields().forEachRemaining(entry -> {
+                var topic = new ShareGroupTargetAssignmentMemberValue.TopicPartition().setTopicId(Uuid.fromString(entry.getKey()));
+                entry.getValue().forEach(index -> topic.partitions().add(index.asInt()));
+                record.topicPartitions().add(topic);
+            });
+            members.put(member.get("id").asText(), new MemberSubscriptionAndAssignmentImpl(
+                Optional.empty(), Optional.empty(), topics, Assignment.fromRecord(record)));
+        }
+        var assignable = new HashMap<Uuid, Set<Integer>>();
+        question.get("assignable").fields().forEachRemaining(entry -> {
+            var indexes = new HashSet<Integer>();
+            entry.getValue().forEach(index -> indexes.add(index.asInt()));
+            assignable.put(Uuid.fromString(entry.getKey()), indexes);
+        });
+        var topics = new SubscribedTopicDescriber() {
+            public int numPartitions(Uuid topic) {
+                return question.get("count").asInt();
+            }
+
+            public Set<String> racksForPartition(Uuid topic, int partition) {
+                return Set.of();
+            }
+        };
+        var type = wishes.size() == 1 ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
+        var group = new org.apache.kafka.coordinator.group.modern.GroupSpecImpl(members, type, Map.of(), Optional.of(assignable));
+        var assigned = new SimpleAssignor().assign(group, topics).members();
+        ObjectNode answer = JSON.createObjectNode();
+        members.keySet().forEach(id -> {
+            ObjectNode member = answer.putObject(id);
+            if (assigned.containsKey(id)) {
+                assigned.get(id).partitions().forEach((topic, indexes) -> indexes.forEach(member.withArray(topic.toString())::add));
+            }
+        });
         return answer;
     }
 
