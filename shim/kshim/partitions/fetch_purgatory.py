@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 _FEW_DEADLINES = 64
+_number = attrgetter("number")
 
 
 class WaitingFetch:
     """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards.
 
-    `reads_committed`: it waits for bytes below the last stable offset. `is_over`: its time is.
+    `reads_committed`: it waits for bytes below the last stable offset. `is_over`: its time is. `follows`: the wait that goes on
+    with this one, as there was too little; it keeps its place among those that wait.
     """
 
-    __slots__ = ("answer", "connection", "deadline_ms", "is_over", "missing_bytes", "partitions", "reads_committed")
+    __slots__ = (
+        "answer",
+        "connection",
+        "deadline_ms",
+        "is_over",
+        "missing_bytes",
+        "number",
+        "partitions",
+        "reads_committed",
+    )
 
     def __init__(
         self,
@@ -25,6 +37,7 @@ class WaitingFetch:
         answer: Callable[[], None],
         *,
         reads_committed: bool = False,
+        follows: WaitingFetch | None = None,
     ) -> None:
         self.connection = connection
         self.partitions = tuple(partitions)
@@ -33,6 +46,7 @@ class WaitingFetch:
         self.answer: Callable[[], None] | None = answer
         self.reads_committed = reads_committed
         self.is_over = False
+        self.number: int = 0 if follows is None else follows.number
 
 
 class FetchPurgatory:
@@ -62,6 +76,7 @@ class FetchPurgatory:
             self._by_partition.setdefault(partition, {})[wait] = None
         self._by_connection[wait.connection] = wait
         self._sequence += 1
+        wait.number = wait.number or self._sequence
         if len(self._deadlines) > _FEW_DEADLINES + 2 * len(self._by_connection):
             self._deadlines = [entry for entry in self._deadlines if entry[2].answer is not None]
             heapq.heapify(self._deadlines)
@@ -76,7 +91,7 @@ class FetchPurgatory:
         if not waits:
             return
         ready = []
-        for wait in waits:
+        for wait in sorted(waits, key=_number):
             wait.missing_bytes -= stable_bytes if wait.reads_committed else size_bytes
             if wait.missing_bytes <= 0:
                 ready.append(wait)
@@ -100,7 +115,7 @@ class FetchPurgatory:
 
     def release(self, partition: object) -> None:
         """The partition is going away or changed at its root: answer all that wait on it now."""
-        for wait in list(self._by_partition.get(partition, ())):
+        for wait in sorted(self._by_partition.get(partition, ()), key=_number):
             self._finish(wait)
 
     def cancel(self, connection: object) -> None:

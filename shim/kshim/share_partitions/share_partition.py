@@ -104,11 +104,6 @@ class SharePartition:
         return self._window.next_offset
 
     @property
-    def has_available(self) -> bool:
-        """Whether there are records to be delivered again."""
-        return bool(self._window.batches) and self.next_offset <= self.end_offset
-
-    @property
     def runs(self) -> Iterator[Run]:
         """The records in flight in order, as runs of those that are alike."""
         return self._window.runs()

@@ -91,8 +91,8 @@ class Delivery:
 
 
 class SharePartitions:
-    """`settings_of(group_id)` is what holds for a group; `ask` runs an errand; `released(delivery)` is called when records
-    can be acquired that could not before. `find_group(group_id)` is the group as its coordinator knows it, and `tell` takes events
+    """`settings_of(group_id)` is what holds for a group; `ask` runs an errand; `released(delivery)` is called when those who
+    wait for records of it are to look again. `find_group(group_id)` is the group as its coordinator knows it, and `tell` takes events
     about deliveries of it that failed.
     """
 
@@ -272,7 +272,7 @@ class SharePartitions:
         """What a member has made of records. Returns what writes it, and calls `then` with the error of that.
 
         As in Kafka those who wait look for records then: not for these, which are in transition, but for what was released
-        before. Raises KafkaError as `SharePartition.acknowledge` does.
+        before, of this or of another partition. Raises KafkaError as `SharePartition.acknowledge` does.
         """
         assert delivery.share is not None, delivery.place
         limits = self.limits(delivery.place.group_id)
@@ -280,19 +280,14 @@ class SharePartitions:
             write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_SERVER_ERROR:
-                self._offer(delivery)
+                self._released(delivery)
             raise
         self._gather(delivery, now)
-        self._offer(delivery)
+        self._released(delivery)
         if write is None:
             self.rearm(delivery)
             return lambda: then(ErrorCode.NONE)
         return partial(self._write, delivery, write, now, then)
-
-    def _offer(self, delivery: Delivery) -> None:
-        """Who waits gets what was released before, as nobody was told when it was."""
-        if delivery.share is not None and delivery.share.has_available:
-            self._released(delivery)
 
     def has_given(self, topic_id: bytes, index: int) -> None:
         """A member was given records of a partition: as in Kafka, those who wait for more of it look for what was released, in
@@ -306,7 +301,7 @@ class SharePartitions:
             while self._given_of:
                 for place in list(self._of_partition.get(self._given_of.popleft(), ())):
                     if (delivery := self._deliveries.get(place)) is not None:
-                        self._offer(delivery)
+                        self._released(delivery)
         finally:
             self._given_of.clear()
             self._is_offering = False
@@ -318,7 +313,7 @@ class SharePartitions:
             delivery = self._deliveries.get(Place(group_id, topic_id, index))
             if delivery is not None and delivery.share is not None:
                 write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
-                self._offer(delivery)
+                self._released(delivery)
                 if write is not None:
                     self._write(delivery, write, now, lambda error: None)
 

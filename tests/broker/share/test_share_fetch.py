@@ -179,6 +179,20 @@ def test_whoever_waits_finds_what_was_released_before_when_something_else_happen
     assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
 
 
+def test_whoever_waits_for_two_partitions_finds_what_was_released_of_one_when_something_happens_to_the_other() -> None:
+    node, first = a_reader(a_share_node(partitions=2), batches=1)
+    produce(node.client("p1"), "t", a_batch(b"x"), first_partition=1)
+    first.acquire()
+    second, waiting = Member(node, "b"), Member(node, "c")
+    second.acquire(partitions=(1,))
+    waiting.acquire(partitions=(0, 1))
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    assert first.say((0, 4, RELEASE)) == "NONE"
+    assert waiting.client.is_waiting
+    second.client.close()  # what it releases by that is not there yet
+    assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
+
+
 def test_whoever_waits_for_committed_records_finds_what_was_released_when_others_are_written() -> None:
     node, first = a_reader(batches=1, isolation_level="read_committed")
     first.acquire()

@@ -295,7 +295,7 @@ class _ShareFetch:
         wait = self._wait
         deadline_ms = self._context.real_ms + max(0, self._request.max_wait_ms) if wait is None else wait.deadline_ms
         waits_for = [part for one in self._deliveries.values() for part in (one.partition, one)]
-        self._wait = WaitingFetch(self._ticket.connection, waits_for, 1, deadline_ms, self._woken)
+        self._wait = WaitingFetch(self._ticket.connection, waits_for, 1, deadline_ms, self._woken, follows=wait)
         self._cluster.fetch_purgatory.add(self._wait)
 
     @property
