@@ -146,12 +146,11 @@ class Partition:
             services.fetch_purgatory.appended(self, size_bytes, stable_bytes)
 
     def delete_before(self, offset: int) -> None:
-        """Move the start up to `offset`, which lies behind it. Fetches that wait are answered. Raises LogError."""
+        """Move the start up to `offset`, which lies behind it. Fetches that wait go on waiting, as in Kafka. Raises LogError."""
         self.log.delete_before(offset)
         if self.producers is not None:
             self.producers.transactions.start_moved(offset)
         self._services.start_moved(self)
-        self._services.fetch_purgatory.release(self)
 
     def release_fetches(self) -> None:
         """Answer the Fetches that wait here: the partition goes away, or another node leads it."""
