@@ -55,6 +55,7 @@ PLACES = [(name, index) for name, count in TOPICS.items() for index in range(cou
 """All their partitions."""
 _SLOTS_OF_ASSIGNOR = (8, 16)
 """Of its tables, for so few partitions."""
+_MOST_TRIES = 40
 MISSING_TOPIC = "x"
 _TRANSACTION_KEY, _SHARE_KEY = 1, 2
 _GROUP_RESOURCE = 32
@@ -137,8 +138,8 @@ def until(is_so: Callable[[], bool], what: str, timeout_s: float = _TIMEOUT_S) -
         time.sleep(0.01)
 
 
-def _are_in_order(prefix: str, ids: Mapping[str, bytes]) -> bool:
-    """Whether the tables of requests and of the assignor have the partitions in the order of TOPICS, however they came in."""
+def _order_of(prefix: str, ids: Mapping[str, bytes]) -> list[list[tuple[str, int]]]:
+    """The order of the partitions in requests, and of topics and partitions in the assignor, however they came in."""
     in_requests = scala_map_order(
         PLACES, lambda place: topic_id_partition_hash(ids[place[0]], prefix + place[0], place[1])
     )
@@ -147,7 +148,8 @@ def _are_in_order(prefix: str, ids: Mapping[str, bytes]) -> bool:
         for slots in _SLOTS_OF_ASSIGNOR
         for places in (PLACES, PLACES[::-1])
     ]
-    return all(order == PLACES for order in (in_requests, *in_assignor))
+    of_topics = hash_map_order(PLACES, hash_of=lambda place: uuid_hash(ids[place[0]]))
+    return [in_requests, *in_assignor, of_topics]
 
 
 class Admin:
@@ -161,25 +163,12 @@ class Admin:
         """The answer."""
         return self.client.ask(request, version)
 
-    def create_topics(self, prefix: str) -> dict[str, bytes]:
-        """The topics of a sequence; returns their ids by short name, once the broker leads their partitions.
-
-        Assignors take topics in an order that depends on their ids, and so does what is said of several partitions: they are
-        made again until it is that of TOPICS.
-        """
-        while True:
-            found = self._create_topics(prefix)
-            in_order = [found[name] for name in TOPICS]
-            if hash_map_order(in_order, hash_of=uuid_hash) == in_order and _are_in_order(prefix, found):
-                return found
-            self.delete_topics(prefix)
-            until(partial(self._are_gone, prefix), "the topics are gone")
-
     def _are_gone(self, prefix: str) -> bool:
         names = tuple(metadata.MetadataRequestTopic(name=prefix + name) for name in TOPICS)
         return all(one.error_code for one in self.ask(metadata.MetadataRequest(topics=names), 12).topics)
 
-    def _create_topics(self, prefix: str) -> dict[str, bytes]:
+    def create_topics(self, prefix: str) -> dict[str, bytes]:
+        """The topics of a sequence; returns their ids by short name, once the broker leads their partitions."""
         rows = tuple(
             create_topics.CreatableTopic(
                 name=prefix + name, num_partitions=count, replication_factor=1, assignments=(), configs=()
@@ -222,9 +211,10 @@ class Admin:
         return {topic.name.removeprefix(prefix): topic.topic_id for topic in answer.topics}
 
     def delete_topics(self, prefix: str) -> None:
-        """Those again."""
+        """Those again; returns when they are gone."""
         rows = tuple(DeleteTopicState(name=prefix + name, topic_id=bytes(16)) for name in TOPICS)
         self.ask(DeleteTopicsRequest(topics=rows, timeout_ms=30_000), 6)
+        until(partial(self._are_gone, prefix), "the topics are gone")
 
     def alter_group(self, group_id: str, configs: Mapping[str, str]) -> Any:
         """Configuration of a group: the answer."""
@@ -239,3 +229,19 @@ class Admin:
     def close(self) -> None:
         """Close the connection."""
         self.client.close()
+
+
+def topics_of_both(kshim: Admin, kafka: Admin, prefix: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The topics of a sequence on both brokers; returns their ids by short name.
+
+    Assignors take topics in an order that depends on their ids, and so does what is said of several partitions: they are made
+    again until it is the same.
+    """
+    while True:
+        of_kafka = kafka.create_topics(prefix)
+        for _ in range(_MOST_TRIES):
+            of_kshim = kshim.create_topics(prefix)
+            if _order_of(prefix, of_kshim) == _order_of(prefix, of_kafka):
+                return of_kshim, of_kafka
+            kshim.delete_topics(prefix)
+        kafka.delete_topics(prefix)  # a rare one

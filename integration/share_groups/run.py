@@ -47,8 +47,7 @@ class Totals:
         lines = [
             f"{self.sequences} sequences, {counts['requests']} requests to each broker in "
             f"{time.monotonic() - self.started:.0f} s; {counts['acquired']} records acquired, {counts['released']} waits "
-            f"ended by others, {counts['expired']} times until locks had ended; {counts['assignments told by one alone']} "
-            f"assignments told by one alone; {self.stalled} tries given up because this machine stalled; "
+            f"ended by others, {counts['expired']} times until locks had ended; {self.stalled} tries given up because this machine stalled; "
             f"{len(self.found)} differences"
         ]
         for kind in ("api", "error"):

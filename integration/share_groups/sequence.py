@@ -13,7 +13,7 @@ from integration.differential.sequence import Difference, TimingLost
 from integration.differential.show import error_name, show_tree
 from integration.differential.steps import Step
 from integration.differential.wire import Address, Line, wait_for
-from integration.share_groups.pair import NODE_ID, PLACES, TOPICS, Admin, Broker, Pair, until
+from integration.share_groups.pair import NODE_ID, PLACES, TOPICS, Admin, Pair, topics_of_both, until
 from integration.share_groups.requests import BUILDERS, CURRENT, Names, summary
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
@@ -91,11 +91,11 @@ class Facts:
 class Side:
     """One broker as a sequence sees it."""
 
-    def __init__(self, broker: Broker, prefix: str) -> None:
-        self.name = broker.name
-        self.address: Address = broker.address
-        self.admin = Admin(broker)
-        self.names = Names(prefix, self.admin.create_topics(prefix))
+    def __init__(self, admin: Admin, names: Names) -> None:
+        self.name = admin.broker.name
+        self.address: Address = admin.broker.address
+        self.admin = admin
+        self.names = names
         self.lines: dict[str, Line] = {}
 
     def line(self, name: str) -> Line:
@@ -132,7 +132,9 @@ class Sequence:
     def __init__(self, pair: Pair, prefix: str, *, pace: float = 1.0) -> None:
         self.prefix = prefix
         self.pace = pace
-        self.sides = tuple(Side(broker, prefix) for broker in pair)
+        admins = Admin(pair.kshim), Admin(pair.kafka)
+        ids = topics_of_both(*admins, prefix)
+        self.sides = tuple(Side(admin, Names(prefix, each)) for admin, each in zip(admins, ids, strict=True))
         self.facts = Facts()
         self.counts: Counter[str] = Counter()
         self.played: list[tuple[str, str]] = []
@@ -249,7 +251,9 @@ class Sequence:
                 return
             now = time.monotonic()
             if asked.trees and agree_by is None:
-                agree_by = now + AGREE_TIMEOUT_S * self.pace + asked.step.options.get("wait", 0) / 1_000
+                agree_by = now + AGREE_TIMEOUT_S * self.pace
+                if not asked.step.options.get("park"):  # else both are to be woken by the same
+                    agree_by += asked.step.options.get("wait", 0) / 1_000
                 deadline = max(deadline, agree_by)
             left_s = (deadline if agree_by is None else agree_by) - now
             if left_s <= 0:
@@ -269,29 +273,11 @@ class Sequence:
             lambda topic_id: side.names.topic_names.get(topic_id, topic_id.hex()),
         )
         _plain(tree, side.address)
-        if self._has_a_choice(asked.step):
-            _count_partitions(tree)
         return tree
-
-    def _has_a_choice(self, step: Step) -> bool:
-        """Whether partitions are shared out among members: Kafka does so in an order that depends on the topic's id."""
-        if step.verb not in ("heartbeat", "describe"):
-            return False
-        subscribed = [name for topics in self.facts.subscriptions.values() for name in topics]
-        return "t" in [*subscribed, *(step.options.get("topics") or ())]
-
-    def _overlook_the_choice(self, trees: Rows[dict[str, Tree]]) -> None:
-        """An assignment is told when it has changed, which may be so on one side alone: members hold other partitions."""
-        if {tree.get("assignment") is None for tree in trees} == {True, False}:
-            self.counts["assignments told by one alone"] += 1
-            for tree in trees:
-                tree["assignment"] = "(told by one broker alone)"
 
     def _settle(self, asked: Asked) -> None:
         """Both have answered, or not: compare, and learn."""
         trees = {side.name: asked.trees.get(side.name) for side in self.sides}
-        if self._has_a_choice(asked.step):
-            self._overlook_the_choice([tree for tree in trees.values() if isinstance(tree, dict)])
         kshim, kafka = trees.values()
         paths = [path or "answer" for path in differing_paths(kshim, kafka)]
         if paths:
@@ -549,13 +535,6 @@ def _plain(tree: Tree, address: Address) -> None:
         _plain(tree[key], address)
     if tree.get("node_id") == NODE_ID and (tree.get("host"), tree.get("port")) == address:
         tree.update(host="self", port="self")
-
-
-def _count_partitions(tree: Tree) -> None:
-    for item in tree if isinstance(tree, list) else tree.values() if isinstance(tree, dict) else ():
-        _count_partitions(item)
-    if isinstance(tree, dict) and isinstance(tree.get("topic_partitions"), list):
-        tree["topic_partitions"] = sorted((row["topic_id"], len(row["partitions"])) for row in tree["topic_partitions"])
 
 
 def _rank(item: Any, key: str) -> tuple[str, str]:
