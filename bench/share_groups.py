@@ -44,6 +44,8 @@ ACCEPT, RELEASE = 1, 2
 GROUP_RESOURCE = 32
 WAYS = ("ranges", "each", "apart")
 TIMEOUT_S = 60.0
+_HEARD_OF_S = 0.5
+"""When all parts of Kafka have heard of a configuration: else a group may begin at the end."""
 
 
 class Topic(NamedTuple):
@@ -69,6 +71,7 @@ class Member:
         config = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
         resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=self.group_id, configs=(config,))
         self.client.ask(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), 1)
+        time.sleep(_HEARD_OF_S)
         epoch = 0
         began_s = time.monotonic()
         while True:
