@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -52,6 +53,9 @@ class Folder(Protocol):
     def write_new(self, name: str, text: str) -> None:
         """Write a file that nobody sees before it is whole. Raises FileExistsError: the name is taken."""
 
+    def delete(self, name: str) -> None:
+        """Delete a file, or a directory with all that is in it; one that is not there is no error."""
+
 
 def folder_at(spark: SparkSession, address: str) -> Folder:
     """The directory that Spark means by `address`. Raises OSError: it has no such storage."""
@@ -99,6 +103,14 @@ class LocalFolder:
                 os.fsync(directory)
         finally:
             os.close(directory)
+
+    def delete(self, name: str) -> None:
+        """As Folder."""
+        path = self.path / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _write_through(path: Path, text: str) -> None:
@@ -166,6 +178,11 @@ class StorageFolder:
                 self._rename_new(aside, name)
             finally:
                 self._files.delete(self._below(aside), False)
+
+    def delete(self, name: str) -> None:
+        """As Folder."""
+        with _as_os_error():
+            self._files.delete(self._below(name), True)
 
     def _rename_new(self, aside: str, name: str) -> None:
         options = self._jvm.org.apache.hadoop.fs.Options.Rename

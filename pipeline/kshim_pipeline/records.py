@@ -152,7 +152,16 @@ DECODED: Final = StructType([
     StructField("subtopologies",        ArrayType(SUBTOPOLOGY)),  # kind topology
 ])
 """Records of `__consumer_offsets`, read. Columns of another kind are null."""
+
+STORED: Final = StructType([
+    *RECORDS.fields,
+    *(StructField(field.name, field.dataType) for field in DECODED.fields if field.name not in RECORDS.names),
+])
+"""What is landed: the bytes of a record of any topic, and beside them those of DECODED, null of other topics."""
 # fmt: on
+
+DECODER: Final = 1
+"""The version of the decoder, which landed files name: it rises when DECODED, or what is decoded, changes."""
 
 KINDS: Final = {
     0: "offset_commit",

@@ -52,6 +52,10 @@ class Disk(LocalFolder):
         super().write_new(name, text)
         self._kill.moment()
 
+    def delete(self, name: str) -> None:
+        self._kill.moment()
+        super().delete(name)
+
 
 class Topic:
     """`records`: what each partition holds, by offset; those from `starts` up to `ends` are not deleted."""
@@ -122,11 +126,13 @@ class Run:
         landing = Landing(Batches(self.disk), self, Cluster("east:9092", name=name), self.said.append)
         self._landing, self.take_up, self.step = landing, landing.take_up, landing.step
 
-    def land(self) -> Landed:
-        """Land all that is new; what is landed then."""
+    def land(self, *, compacting_at_ms: int | None = None) -> Landed:
+        """Land all that is new, and put files together then; what is landed at last."""
         self.take_up()
         while self.step() is not None:
             pass
+        if compacting_at_ms is not None:
+            self._landing.compact(compacting_at_ms)
         return self._landing.landed
 
     def look(self) -> Seen:
@@ -165,6 +171,18 @@ class Run:
         (self.disk.path / attempt / "_SUCCESS").touch()
         self.kill.moment()
         return count
+
+    def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
+        """As `Copying`: a kill leaves half."""
+        lines = [line for file in files for line in self.disk.read_text(file.path).splitlines()]
+        path = self.disk.path / attempt / f"topic={files[0].topic}" / f"day={files[0].day}" / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        path.write_text("\n".join(lines[: len(lines) // 2]))
+        self.kill.moment()
+        path.write_text("\n".join(lines))
+        self.kill.moment()
+        (self.disk.path / attempt / "_SUCCESS").touch()
+        self.kill.moment()
 
     def files(self, attempt: str) -> tuple[LandedFile, ...]:
         """As `Copying`."""

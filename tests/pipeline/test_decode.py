@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kshim_pipeline.decode import columns, decode, decode_batches
+from kshim_pipeline.decode import columns, decode, decode_batches, store_batches
 from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.records import DECODED, KINDS, RECORDS, WISH
-from kshim_pipeline.topics import OFFSETS_TOPIC
+from kshim_pipeline.records import DECODED, DECODER, KINDS, RECORDS, STORED, WISH
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.record_types import RECORD_TYPES, build_versioned_value
@@ -102,6 +103,34 @@ def test_small_batches_are_decoded_together(monkeypatch: pytest.MonkeyPatch) -> 
     parts = [whole.slice(at, 10) for at in range(0, whole.num_rows, 10)]
     rows = [row for made in decode_batches(parts) for row in made.to_pylist()]
     assert sorted(rows, key=lambda row: int(row["offset"])) == by_columns(whole)
+
+
+def test_columns_stand_beside_the_bytes_and_records_of_other_topics_are_kept_as_they_are() -> None:
+    """What `land` stores: each record once, its bytes unchanged, in batches of any size."""
+    records = [*GOLDEN, COMMIT, Bytes(None, b"x"), Bytes(b"\0\x63", None)]
+    batch = a_batch(records)
+    topics = [EVENTS_TOPIC if at % 5 == 2 else OFFSETS_TOPIC for at in range(len(records))]
+    batch = batch.add_column(0, "topic", pa.array(topics))
+    parts = [batch.slice(at, 7) for at in range(0, batch.num_rows, 7)]
+    stored = pa.Table.from_batches(list(store_batches(parts)))
+    assert stored.schema.names == STORED.names
+    rows = sorted(stored.to_pylist(), key=lambda row: int(row["offset"]))
+    assert [{name: row[name] for name in RECORDS.names} for row in rows] == [
+        {name: row[name] for name in RECORDS.names} for row in batch.to_pylist()
+    ]
+    decoded = dict(enumerate(by_the_protocol(records)))
+    for at, row in enumerate(rows):
+        columns = {name: row[name] for name in DECODED.names if name not in RECORDS.names}
+        if topics[at] == OFFSETS_TOPIC:
+            assert columns == {name: decoded[at][name] for name in columns}
+        else:
+            assert set(columns.values()) == {None}
+
+
+def test_the_version_of_the_decoder_is_raised_with_what_it_makes() -> None:
+    """Landed files name the version: those of another one are decoded again. Raise DECODER, then write down the new pair."""
+    made = [STORED.names, by_columns(a_batch(GOLDEN))]
+    assert (DECODER, zlib.crc32(repr(made).encode())) == (1, 414658301)
 
 
 def test_common_records_are_read_by_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:

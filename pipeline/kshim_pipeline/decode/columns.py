@@ -10,16 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kshim_pipeline.decode.arrays import blobs, numbers, texts
 from kshim_pipeline.decode.cursor import Buffer, Cursor, Ints, Mask, Slices
 from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.members import read_members
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.decode.types import DECODED
+from kshim_pipeline.decode.types import DECODED, STORED
 from kshim_pipeline.records import KINDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
-_CARRIED: Final = ("partition", "offset", "timestamp_ms", "source")
 _COMMIT_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4)}
 _GROUP_VERSIONS: Final = (0, 1, 2, 3, 4)
 _NO_VALUE: Final = 1 << 15  # beyond every int16, as the next
@@ -32,11 +33,42 @@ _CONSUMER: Final = int.from_bytes(b"consumer", "big")
 _Columns = dict[str, Any]
 
 
-def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is constant."""
+def decode_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema = DECODED) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is constant.
+
+    `schema` has the columns of DECODED, and others that the batches have, which are carried over.
+    """
     for batch in _gathered(batches):
         if batch.num_rows:
-            yield from _Batch(batch).decoded()
+            yield from _Batch(batch, schema).decoded()
+
+
+def store_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: batches of RECORDS to batches of STORED."""
+    others: list[pa.RecordBatch] = []
+
+    def of_offsets() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            is_of_offsets = pc.equal(batch.column("topic"), OFFSETS_TOPIC)
+            others.append(batch.filter(pc.invert(is_of_offsets)))
+            yield batch.filter(is_of_offsets)
+
+    for made in decode_batches(of_offsets(), STORED):
+        yield made
+        yield from map(_not_decoded, others)
+        others.clear()
+    yield from map(_not_decoded, others)
+
+
+def _not_decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Records of another topic as STORED."""
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in STORED
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,8 +89,10 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _Batch:
     """One batch: positions of keys and values in one buffer, and key types and value versions."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self.batch = batch
+        self.schema = schema
+        self._carried_names = [name for name in schema.names if name in batch.schema.names]
         keys, values = batch.column("key"), batch.column("value")
         key_data, key_offsets = _binary(keys)
         value_data, value_offsets = _binary(values)
@@ -139,8 +173,10 @@ class _Batch:
         columns["is_tombstone"] = _repeated(version == _NO_VALUE, count)
         if version != _NO_VALUE:
             columns["value_version"] = _repeated(version, count, pa.int16())
-        arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in DECODED]
-        return pa.RecordBatch.from_arrays(arrays, schema=DECODED)
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _one_by_one(self, rows: Ints) -> pa.RecordBatch:
         taken = self.batch.take(pa.array(rows))
@@ -153,13 +189,15 @@ class _Batch:
             carried[field.name]
             if field.name in carried
             else pa.array([row.get(field.name) for row in found], type=field.type)
-            for field in DECODED
+            for field in self.schema
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=DECODED)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _carried(self, rows: Ints) -> _Columns:
         where = pa.array(rows)
-        return {name: self.batch.column(name).take(where).cast(DECODED.field(name).type) for name in _CARRIED}
+        return {
+            name: self.batch.column(name).take(where).cast(self.schema.field(name).type) for name in self._carried_names
+        }
 
 
 def _commits(values: Cursor, version: int) -> _Columns:

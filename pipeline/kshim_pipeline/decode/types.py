@@ -54,6 +54,7 @@ MEMBER = _arrow(records.MEMBER)
 SUBSCRIPTION = _arrow(records.SUBSCRIPTION)
 TOPIC_PARTITIONS = _arrow(records.TOPIC_PARTITIONS)
 DECODED = schema_of(WITHOUT_TOPIC)
+STORED = schema_of(records.STORED)
 
 
 def with_topic(decoded: DataFrame) -> DataFrame:

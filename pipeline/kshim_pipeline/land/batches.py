@@ -23,30 +23,44 @@ RECOVERY: Final = "_recovery.json"
 """The same, of a recovery, which may have to be compared again."""
 DESCRIPTION: Final = "_batch.json"
 """The batch, written after its files were counted and the cluster was found to be the same."""
-_NOTES: Final = (DESCRIPTION, PLAN, RECOVERY)
+COMPACTION: Final = "_compaction.json"
+"""The same, of files that hold again what others hold: nothing is lost if they are never named."""
+_NOTES: Final = (DESCRIPTION, PLAN, RECOVERY, COMPACTION)
 _BATCHES: Final = "batches"
 _SUCCESS: Final = "_SUCCESS"
 """Spark's own, written when all files of a directory are."""
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""Version 1 has neither `decoder` nor `replaced`."""
 BASE_EVERY: Final = 50
 """So many batches are read at most to know what is landed."""
 _DIGITS: Final = 20
 
 
 class LandedFile(NamedTuple):
-    """A Parquet file: `path` from the directory on, its topic, the day of its records (UTC), how many they are."""
+    """A Parquet file: `path` from the directory on, its topic, the day of its records (UTC), how many they are.
+
+    `decoder`: which version of the decoder made its columns (`kshim_pipeline.records.DECODER`); 0: it has the bytes only.
+    """
 
     path: str
     topic: str
     day: str
     records: int
+    decoder: int = 0
+
+
+class Replaced(NamedTuple):
+    """A file whose records are in another one since `at_ms` (ms since 1970). It is there for those who read it still."""
+
+    path: str
+    at_ms: int
 
 
 class Batch(NamedTuple):
     """One step of landing: all offsets from `begin` up to `end`, in `files`.
 
-    `begin` is the `end` of the batch before it. A base names the files of all earlier batches, too. `cluster_id` and ids
-    of topics are None or absent where the cluster has none.
+    `begin` is the `end` of the batch before it. A base names the files of all earlier batches, too, and those that are
+    `replaced`. `cluster_id` and ids of topics are None or absent where the cluster has none. `decoder`: of its own files.
     """
 
     number: int
@@ -57,14 +71,20 @@ class Batch(NamedTuple):
     begin: Offsets
     end: Offsets
     files: tuple[LandedFile, ...]
+    decoder: int = 0
+    replaced: tuple[Replaced, ...] = ()
 
     def text(self) -> str:
         """JSON, of which `batch_of` makes the same batch."""
-        return json.dumps({"v": _VERSION, **self._asdict(), "files": [file._asdict() for file in self.files]}, indent=1)
+        lists = {name: [each._asdict() for each in getattr(self, name)] for name in ("files", "replaced")}
+        return json.dumps({"v": _VERSION, **self._asdict(), **lists}, indent=1)
 
     def with_files(self, landed: Landed, files: Sequence[LandedFile]) -> Batch:
         """The batch after `landed`, whose own files are `files`."""
-        return self._replace(files=(*landed.files.values(), *files) if self.is_base else tuple(files))
+        own = tuple(file._replace(decoder=self.decoder) for file in files)
+        if not self.is_base:
+            return self._replace(files=own)
+        return self._replace(files=(*landed.files.values(), *own), replaced=landed.replaced)
 
 
 class Landed(NamedTuple):
@@ -76,6 +96,7 @@ class Landed(NamedTuple):
     topic_ids: Mapping[str, str]
     end: Offsets
     files: Mapping[str, LandedFile]
+    replaced: tuple[Replaced, ...] = ()
 
     def followed_by(self, batch: Batch) -> Landed:
         """With one more batch."""
@@ -87,6 +108,7 @@ class Landed(NamedTuple):
             {**self.topic_ids, **batch.topic_ids},
             batch.end,
             files if batch.is_base else {**self.files, **files},
+            batch.replaced if batch.is_base else self.replaced,
         )
 
 
@@ -97,7 +119,7 @@ def batch_of(text: str) -> Batch:
     """Raises ValueError: not the text of a batch, or of a later version."""
     try:
         found = json.loads(text)
-        if found["v"] != _VERSION:
+        if found["v"] not in (1, _VERSION):
             raise ValueError(f"version {found['v']} is not known")
         return Batch(
             found["number"],
@@ -108,6 +130,8 @@ def batch_of(text: str) -> Batch:
             _offsets(found["begin"]),
             _offsets(found["end"]),
             tuple(LandedFile(**file) for file in found["files"]),
+            found.get("decoder", 0),
+            tuple(Replaced(**each) for each in found.get("replaced", ())),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a batch: {error!r}") from error
@@ -164,11 +188,11 @@ class Batches:
 
         Raises PipelineError: nothing says what its files are.
         """
-        planned = {attempt for attempts in self._directories(PLAN).values() for attempt in attempts}
-        recoveries = {attempt for attempts in self._directories(RECOVERY).values() for attempt in attempts}
+        planned = self._attempts(PLAN)
+        others = self._attempts(RECOVERY) | self._attempts(COMPACTION)
         for number, attempts in sorted(self._directories(_SUCCESS).items()):
             for attempt in attempts:
-                if number < landed.number or attempt in recoveries:
+                if number < landed.number or attempt in others:
                     continue
                 if attempt not in planned:
                     raise self._contradiction(f"nothing says of which offsets the files of {attempt} are")
@@ -226,6 +250,17 @@ class Batches:
                         files = {file for file in files if not file.startswith(f"{attempt}/")}
         return sorted(files)
 
+    def left_of_compactions(self, landed: Landed) -> list[str]:
+        """Files that compactions wrote which were killed or came too late: nobody names them any more, or ever did."""
+        late = {attempt for attempt in self._attempts(COMPACTION) if _number_of(attempt) < landed.number}
+        known = landed.files.keys() | {each.path for each in landed.replaced}
+        return sorted(path for path in self._files() - known if path.partition("/topic=")[0] in late)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files of records, which must not be those of `landed`; one that is gone is no error."""
+        for path in paths:
+            self._folder.delete(path)
+
     def files(self) -> set[str]:
         """All files of records that are there, those of earlier versions too."""
         return {*self._files(), *self._of_earlier_version()}
@@ -278,12 +313,14 @@ class Batches:
     def _directories(self, holding: str) -> dict[int, list[str]]:
         """The directories of batches that have a file of this name, by number."""
         found: dict[int, list[str]] = {}
-        for name in self._folder.find(f"{RECORDS}/batch=*/{holding}"):
-            attempt = name.rpartition("/")[0]
-            number = attempt.partition("=")[2].partition("-")[0]
-            if number.isdecimal():
-                found.setdefault(int(number), []).append(attempt)
+        for attempt in sorted(self._attempts(holding)):
+            found.setdefault(_number_of(attempt), []).append(attempt)
         return found
+
+    def _attempts(self, holding: str) -> set[str]:
+        """The same, without their numbers."""
+        names = self._folder.find(f"{RECORDS}/batch=*/{holding}")
+        return {attempt for name in names if _number_of(attempt := name.rpartition("/")[0]) >= 0}
 
     def _next(self, landed: Landed, directories: Mapping[int, Sequence[str]], number: int) -> Batch | None:
         """Of the batches that were described, the one that follows; of two, that which another follows."""
@@ -342,6 +379,12 @@ def _is_after(begin: Offsets, end: Offsets) -> bool:
         for topic, partitions in end.items()
         for at, offset in partitions.items()
     )
+
+
+def _number_of(attempt: str) -> int:
+    """The number of the batch that a directory is of; -1: it is no such directory."""
+    number = attempt.partition("=")[2].partition("-")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def _path(number: int) -> str:

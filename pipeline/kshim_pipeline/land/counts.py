@@ -78,6 +78,7 @@ class Counts:
         self.unknown_names: set[str] = set()
         self.offsets = 0
         self.batches = 0
+        self.compacted = 0
 
     def add(self, metrics: Mapping[str, Any], offsets: int) -> int:
         """Add what was counted of a batch, and how many offsets it covered. Returns how many records they are."""
@@ -106,5 +107,9 @@ class Counts:
             lines.append(
                 f"{self.offsets - self.records} of {self.offsets} offsets had no record: removed by compaction before this "
                 "run, or control records and records of uncommitted transactions"
+            )
+        if self.compacted:
+            lines.append(
+                f"{self.compacted} files of earlier batches were written again, together or with decoded columns"
             )
         return lines

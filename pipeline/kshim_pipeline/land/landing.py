@@ -20,7 +20,7 @@ from kshim_pipeline.land.checks import Seen
 from kshim_pipeline.land.counts import Counts, observed
 from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.land.steps import CopyFailed, Landing
-from kshim_pipeline.land.writing import landed_files, write
+from kshim_pipeline.land.writing import landed_files, rewrite, write
 from kshim_pipeline.progress import Progress
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ def land(
                 now = {topic: {at: span.end for at, span in partitions.items()} for topic, partitions in spans.items()}
                 while not interrupts.wait(0) and landing.step(now) is not None:
                     progress.say(f"{counts.records} records landed in {counts.batches} batches: reading")
+                if not interrupts.wait(0):
+                    progress.say(f"{counts.records} records landed in {counts.batches} batches: putting files together")
+                    counts.compacted += landing.compact(time.time_ns() // 1_000_000)
                 if every_s is None or interrupts.wait(every_s - (time.monotonic() - began_s)):
                     break
                 spans = copying.look().spans
@@ -98,6 +101,9 @@ class _SparkCopying:
         except (Py4JJavaError, PySparkException) as error:
             raise CopyFailed(f"Landing failed: {_first_line(str(error))}") from error
         return self._counts.add(metrics, offsets_in(begin, end))
+
+    def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
+        rewrite(self._spark, self._folder, attempt, files)
 
     def files(self, attempt: str) -> tuple[LandedFile, ...]:
         return landed_files(self._spark, self._folder, attempt)

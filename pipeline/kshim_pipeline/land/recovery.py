@@ -14,8 +14,8 @@ from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs.kafka import Cluster, Identity, read_ranges
 from kshim_pipeline.land.batches import RECOVERY, Batch, Batches, Landed, extended, furthest
 from kshim_pipeline.land.checks import Loss, losses, require_same
-from kshim_pipeline.land.reading import read_files
-from kshim_pipeline.land.writing import landed_files, readable_records, write
+from kshim_pipeline.land.writing import landed_files, read_files, readable_records, write
+from kshim_pipeline.records import DECODER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,6 +122,7 @@ def _recover(spark: SparkSession, cluster: Cluster, topics: Sequence[str], folde
             named.end,
             extended(furthest(named.end, loose_ends), ends),
             (),
+            DECODER,
         )
         attempt = batches.new_attempt(plan, RECOVERY)
         if recovered.taken or recovered.read:

@@ -12,6 +12,7 @@ from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.batches import (
     BASE_EVERY,
+    COMPACTION,
     NOTHING,
     Batch,
     Batches,
@@ -22,6 +23,8 @@ from kshim_pipeline.land.batches import (
     offsets_in,
 )
 from kshim_pipeline.land.checks import Loss, Seen, losses, require_same
+from kshim_pipeline.land.compaction import compacted, compaction, expired, to_rewrite
+from kshim_pipeline.records import DECODER
 
 OFFSETS_PER_BATCH: Final = 2_000_000
 """What a killed run does again at most."""
@@ -43,8 +46,11 @@ class Copying(Protocol):
         Raises CopyFailed: the cluster does not have all these offsets any more, or something else went wrong.
         """
 
+    def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
+        """Write the records of landed files to the directory `attempt`, as few files."""
+
     def files(self, attempt: str) -> tuple[LandedFile, ...]:
-        """What `copy` wrote to `attempt`, and how many records are read again from each file."""
+        """What `copy` or `rewrite` wrote to `attempt`, and how many records are read again from each file."""
 
 
 class Step(NamedTuple):
@@ -90,6 +96,7 @@ def next_step(
         landed.end,
         extended(landed.end, ends),
         (),
+        DECODER,
     )
     return Step(plan, begin, ends, tuple(lost))
 
@@ -150,6 +157,28 @@ class Landing:
         self._finish(attempt, step.plan, files)
         return covered
 
+    def compact(self, now_ms: int) -> int:
+        """Write small files again as one, and files that lack columns; delete what was replaced a day ago. How many were written again.
+
+        `now_ms`: ms since 1970. Raises PipelineError: another run landed meanwhile, or not all records were written.
+        """
+        self._batches.delete([each.path for each in expired(self.landed, now_ms)])
+        self._batches.delete(self._batches.left_of_compactions(self.landed))
+        count = 0
+        while old := to_rewrite(self.landed):
+            plan = compaction(self.landed)
+            attempt = self._batches.new_attempt(plan, COMPACTION)
+            self._copying.rewrite(attempt, old)
+            new = self._copying.files(attempt)
+            there, written = (sum(file.records for file in files) for files in (old, new))
+            if there != written:
+                raise PipelineError(f"{attempt} has {written} records of {there}: nothing was replaced by it")
+            batch = compacted(plan, self.landed, old, new, now_ms)
+            self._batches.add(attempt, batch)
+            self.landed = self.landed.followed_by(batch)
+            count += len(old)
+        return count
+
     def _finish(self, attempt: str, plan: Batch, files: tuple[LandedFile, ...]) -> Batch:
         """Land files that are written, if the cluster is the same as before they were."""
         seen = self._copying.look()
@@ -161,6 +190,8 @@ class Landing:
         return batch
 
     def _say_taken_up(self, batch: Batch) -> None:
+        if batch.begin == batch.end:
+            return  # a compaction: its records were landed before
         records = sum(file.records for file in batch.files if file.path.startswith(_directory_of(batch)))
         self._say(
             f"Batch {batch.number} was written by a run that did not finish it; its {records} records are landed now."

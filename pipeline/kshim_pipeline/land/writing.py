@@ -4,26 +4,61 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StructField, StructType
 
+from kshim_pipeline.decode import with_columns
 from kshim_pipeline.folder import folder_at
 from kshim_pipeline.land.batches import LandedFile
+from kshim_pipeline.land.compaction import is_stale
+from kshim_pipeline.records import RECORDS, STORED
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrameReader, SparkSession
 
 DAY: Final = "day"
 _OF_RECORDS: Final = re.compile(r"records/(batch=[^/]+/)?topic=[^/]+/day=[^/]+/[^/]+$")
 
 
 def write(spark: SparkSession, records: DataFrame, directory: str) -> None:
-    """Write records (columns of RECORDS) into a directory that has no records yet."""
+    """Write records (columns of RECORDS), decoded beside their bytes, into a directory that has no records yet."""
     # Else every partition of the topic makes a file in every batch.
-    few = records.withColumn(DAY, F.to_date(F.timestamp_millis("timestamp_ms")))
-    few = few.coalesce(spark.sparkContext.defaultParallelism)
-    few.write.mode("append").partitionBy("topic", DAY).parquet(directory)  # the batch's plan is there already
+    _write(_with_day(with_columns(records.coalesce(spark.sparkContext.defaultParallelism))), directory)
+
+
+def rewrite(spark: SparkSession, folder: str, attempt: str, files: Sequence[LandedFile]) -> None:
+    """Write the records of landed files of one topic and day into the directory `attempt` as one file, in order."""
+    paths = [file.path for file in files]
+    if any(map(is_stale, files)):
+        stored = with_columns(read_files(spark, folder, paths))
+    else:
+        stored = read_files(spark, folder, paths, STORED)
+    one = _with_day(stored.coalesce(1)).sortWithinPartitions("topic", DAY, "partition", "offset")
+    _write(one, f"{folder}/{attempt}")
+
+
+def _with_day(stored: DataFrame) -> DataFrame:
+    return stored.withColumn(DAY, F.to_date(F.timestamp_millis("timestamp_ms")))
+
+
+def _write(stored: DataFrame, directory: str) -> None:
+    stored.write.mode("append").partitionBy("topic", DAY).parquet(directory)  # the batch's plan is there already
+
+
+def read_files(spark: SparkSession, folder: str, paths: Sequence[str], columns: StructType = RECORDS) -> DataFrame:
+    """Some columns of STORED of the records in some of the files of `folder`; a column that a file lacks is null."""
+    found = []
+    for is_of_batch in (True, False):  # their directories differ by a level
+        addresses = [f"{folder}/{path}" for path in paths if path.startswith("records/batch=") == is_of_batch]
+        if addresses:
+            with_day = StructType([*columns.fields, StructField(DAY, DateType())])
+            reader = spark.read.schema(with_day).option("basePath", f"{folder}/records")
+            found.append(reader.parquet(*addresses).select(*columns.names))
+    return reduce(DataFrame.unionByName, found) if found else spark.createDataFrame([], columns)
 
 
 def landed_files(spark: SparkSession, folder: str, attempt: str) -> tuple[LandedFile, ...]:

@@ -22,7 +22,7 @@ from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, read_segments
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
-from kshim_pipeline.land.reading import decode_landed, landed_in, read_landed
+from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
 from kshim_pipeline.report.stored import require_results
@@ -116,12 +116,14 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     decoded: list[DataFrame] = []
     sources: list[str] = []
     ends: list[DataFrame] = []
+    is_stored = True
     clusters: dict[str, str | None] = {}
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
         there = cluster.spans(spark, [OFFSETS_TOPIC, *_IF_PRESENT])
         topics = [OFFSETS_TOPIC, *(topic for topic in _IF_PRESENT if there.get(topic))]
+        is_stored = False
         read = read_topics(spark, cluster, topics).cache()
         records.append(read)
         decoded.append(decode(read))
@@ -129,12 +131,14 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
     if options.landed is not None:
         landed = landed_in(spark, options.landed)
+        is_stored &= is_decoded(landed)
         clusters[options.landed] = landed.cluster_id
         records.append(read_landed(spark, options.landed, landed))
         decoded.append(decode_landed(spark, options.landed, landed))
         ends.extend(filter(None, [read_log_ends(spark, options.landed)]))
         sources.append(options.landed)
     if options.data_dir is not None:
+        is_stored = False
         folder = Path(options.data_dir)
         clusters[options.data_dir] = cluster_of_data(folder)
         topics = [OFFSETS_TOPIC, *(topic for topic in _IF_PRESENT if any(folder.glob(f"{topic}-*")))]
@@ -148,7 +152,9 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     if options.broker_log:
         log_lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone).cache()
         sources.extend(options.broker_log)
-    known = _together(spark, decoded, DECODED).cache()
+    known = _together(spark, decoded, DECODED)
+    if not is_stored:
+        known = known.cache()  # else its columns are read where they are used
     read_events = events(_together(spark, records, RECORDS)).cache() if records else None
     events_count = read_events.count() if read_events is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
