@@ -83,7 +83,10 @@ def analyse_options(parser: argparse.ArgumentParser) -> None:
     """`kshim pipeline analyse`."""
     source_options(parser)
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="directory for the tables; existing ones are replaced"
+        "--out", required=True, metavar="DIR", help="directory for the tables, published at once when all are complete"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="compute them even if nothing was landed since the last time"
     )
 
 

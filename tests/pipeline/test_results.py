@@ -48,16 +48,52 @@ def test_written_results_are_read_again(spark: SparkSession, tmp_path: Path) -> 
     rows: list[Any] = [(SHARE_STATE_TOPIC, 6, 0, 10, *SNAPSHOT, "here"), (SHARE_STATE_TOPIC, 6, 1, 20, *UPDATE, "here")]
     shared = share_state(spark.createDataFrame([*rows, rows[0]], INPUT))
     gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), ends, (), shared)
-    written = write_results(spark, gathered, str(tmp_path), lambda _: None)
+    said: list[str] = []
+    written = write_results(spark, gathered, str(tmp_path), said.append)
     found = read_results(spark, str(tmp_path))
-    assert found.tables.keys() == written.tables.keys()
-    assert found.analyses.keys() == written.analyses.keys() == ANALYSES.keys()
+    assert {path for path in written.tables if "/" not in path} == found.others.keys()
+    assert found.analyses.keys() == ANALYSES.keys()
     assert found.tables["log_ends"].count() == 1
     assert sorted(row.kind for row in found.tables["share_state"].collect()) == ["share_snapshot", "share_update"]
-    assert found.findings.count() == written.findings.count()
+    assert found.findings.count() == compute(spark, gathered, lambda _, frame: frame).findings.count() > 0
     assert found.tables["rebalances"].count() > 0
     assert found.sources == ("by hand",)
-    assert not (tmp_path / "work").exists()
+    assert "computing rebalances" in said
+    assert not (tmp_path / written.run / "work").exists()
+
+
+def test_results_of_a_run_that_is_killed_are_never_seen_and_those_before_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Before its first table, and among the last; a reader sees what was published before, every table of it."""
+
+    class Killed(BaseException):
+        pass
+
+    def write(*records: dict[str, Any], until: int = -1) -> None:
+        said: list[str] = []
+
+        def say(sentence: str) -> None:
+            said.append(sentence)
+            if len(said) == until:
+                raise Killed
+
+        write_results(spark, Gathered(decoded(spark, *records), None, None, ("by hand",)), str(tmp_path), say)
+
+    def seen() -> dict[str, int]:
+        found = read_results(spark, str(tmp_path))
+        return {name: frame.count() for part in (found.tables, found.others) for name, frame in part.items()}
+
+    another = RECORDS[0] | {"group_id": "another", "partition": 49}
+    write(*RECORDS)
+    before = seen()
+    for until in (1, 12):
+        with pytest.raises(Killed):
+            write(*RECORDS, another, until=until)
+        assert seen() == before
+    write(*RECORDS, another)
+    assert seen()["generations"] > before["generations"]
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_rebalance_is_explained_from_stored_tables_without_spark(
@@ -65,7 +101,8 @@ def test_a_rebalance_is_explained_from_stored_tables_without_spark(
 ) -> None:
     """The same sentences as through Spark; what could not be read is said again."""
     gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), None, ("Left out: 3 records.",))
-    written = write_results(spark, gathered, str(tmp_path), lambda _: None)
+    write_results(spark, gathered, str(tmp_path), lambda _: None)
+    written = read_results(spark, str(tmp_path))
     row = written.tables["rebalances"].orderBy("ts_ms").first()
     assert row is not None
     is_group = F.col("group_id") == row.group_id

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.folder import folder_at
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.gather import gather, session_for
+from kshim_pipeline.report.gather import gather, made_of, session_for
+from kshim_pipeline.report.published import Publications
 from kshim_pipeline.report.results import Results, compute, read_results, write_results
 from kshim_pipeline.report.summaries import span_of
 
@@ -30,14 +32,21 @@ if TYPE_CHECKING:
 
 
 def analyse(options: argparse.Namespace) -> int:
-    """Write every table as Parquet."""
+    """Publish every table as Parquet, unless nothing is new."""
     with _session("analyse", options) as (spark, progress):
         progress.say("reading")
-        gathered = gather(spark, options)
-        _say_left_out(gathered.left_out, progress)
-        results = write_results(spark, gathered, options.out, progress.say)
-        rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
-    print(f"{rebalances} rebalances, {findings} findings; tables in {options.out}.")
+        newest = Publications(folder_at(spark, options.out)).newest()
+        made = None if options.again else made_of(spark, options)
+        if newest is not None and made is not None and newest.made_of == made:
+            _say_left_out(newest.left_out, progress)
+            said = "Nothing was landed since these results were computed"
+        else:
+            gathered = gather(spark, options)
+            _say_left_out(gathered.left_out, progress)
+            newest = write_results(spark, gathered, options.out, progress.say)
+            results = read_results(spark, options.out)
+            said = f"{results.tables['rebalances'].count()} rebalances, {results.findings.count()} findings"
+    print(f"{said}; tables in {options.out}/{newest.run}.")
     return EXIT_OK
 
 

@@ -8,7 +8,7 @@ import sys
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.folder import is_path
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.stored import left_out, require_results, rows
+from kshim_pipeline.report.stored import results_in, rows
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,15 +18,15 @@ def run(options: argparse.Namespace) -> int:
         from kshim_pipeline.report.commands import explain
 
         return explain(options)
-    require_results(folder)
-    for sentence in left_out(folder):
+    results = results_in(folder)
+    for sentence in results.left_out:
         print(sentence, file=sys.stderr)
     group = options.group
     of_group = [("group_id", "=", group)]
     lines = explain_at(
-        rows(folder, "tables/rebalances", of_group),
-        [row for row in rows(folder, "incidents") if group in row["groups"]],
-        rows(folder, "tables/migrations", of_group),
+        rows(folder, results, "tables/rebalances", of_group),
+        [row for row in rows(folder, results, "incidents") if group in row["groups"]],
+        rows(folder, results, "tables/migrations", of_group),
         options.at,
     )
     print("\n".join(lines) or f"No rebalance of {group} is known.")

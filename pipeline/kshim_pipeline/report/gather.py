@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import glob
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from functools import reduce
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +17,7 @@ from pyspark.sql import functions as F
 from kshim_pipeline.decode import decode
 from kshim_pipeline.decode.share_state import decode_share_state
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
-from kshim_pipeline.folder import is_path
+from kshim_pipeline.folder import folder_at, is_path
 from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.files import expanded
@@ -24,8 +27,8 @@ from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, r
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
-from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
-from kshim_pipeline.report.stored import require_results
+from kshim_pipeline.records import DECODED, DECODER, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
+from kshim_pipeline.report.stored import results_in
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
@@ -44,7 +47,8 @@ class Gathered(NamedTuple):
     """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: no such source. `sources`: names.
 
     `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither. `left_out`:
-    what could not be read, in sentences. `share_state` (SHARE_STATE); None: the topic was not read.
+    what could not be read, in sentences. `share_state` (SHARE_STATE); None: the topic was not read. `made_of`: as `made_of`
+    says.
     """
 
     decoded: DataFrame
@@ -54,6 +58,7 @@ class Gathered(NamedTuple):
     log_ends: DataFrame | None = None
     left_out: tuple[str, ...] = ()
     share_state: DataFrame | None = None
+    made_of: str | None = None
 
 
 def needs_kafka(options: argparse.Namespace) -> bool:
@@ -81,7 +86,7 @@ def check(options: argparse.Namespace) -> None:
     results = getattr(options, "results", None)
     if results is not None:
         if is_path(results):
-            require_results(results)
+            results_in(results)
         return
     if all(getattr(options, name) is None for name in ("bootstrap_server", "landed", "data_dir", "broker_log")):
         raise PipelineError(
@@ -110,6 +115,24 @@ def session_for(app: str, options: argparse.Namespace) -> SparkSession:
     )
 
 
+def made_of(spark: SparkSession, options: argparse.Namespace) -> str | None:
+    """A text that is another one whenever the results of these options may be; None: they may be others at any time.
+
+    Only landed records say what they are: up to which offsets they were landed, of which cluster, and samples of log ends.
+    """
+    if options.landed is None or any((options.bootstrap_server, options.data_dir, options.broker_log)):
+        return None
+    try:
+        version = metadata.version("kshim")
+    except metadata.PackageNotFoundError:
+        return None
+    landed = landed_in(spark, options.landed)
+    place = folder_at(spark, options.landed)
+    samples = place.find("log_ends/*.parquet")
+    parts = [version, DECODER, place.address, landed.cluster_id, landed.source, landed.topic_ids, landed.end, samples]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
 def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     """Read what the options name. Raises PipelineError: nothing is named, or something is not there."""
     records: list[DataFrame] = []
@@ -118,6 +141,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     ends: list[DataFrame] = []
     is_stored = True
     clusters: dict[str, str | None] = {}
+    made = made_of(spark, options)  # before anything is read: what is landed meanwhile makes the next one another
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
@@ -169,6 +193,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         sampled,
         (*left_out_sentences(known, all_records), *left_out_of_share_state(shared)),
         shared,
+        made,
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -16,10 +14,11 @@ from kshim_pipeline.diagnosis.findings import findings_of
 from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
 from kshim_pipeline.diagnosis.settled import settled
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.folder import folder_at
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
-from kshim_pipeline.report.stored import LEFT_OUT, SOURCES, left_out
+from kshim_pipeline.report.published import Publication, Publications
 from kshim_pipeline.report.worst import known_of_drawn
 from kshim_pipeline.setup.session import fit
 from kshim_pipeline.what_if.compare import compare
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 _MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances", "migrations")
 _IF_READ: Final = ("log_ends", "share_state")
 """Tables that are there only if their source was."""
+_TABLES: Final = "tables/"
+_ANALYSES: Final = "analyses/"
 _WORK: Final = "work"
 
 
@@ -77,9 +78,9 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
 
     built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
     built |= {name: frame for name in _IF_READ if (frame := getattr(gathered, name)) is not None}
-    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under="tables/")
+    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under=_TABLES)
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
-    analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under="analyses/")
+    analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under=_ANALYSES)
 
     def found() -> DataFrame:
         return incidents_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
@@ -104,36 +105,46 @@ def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     return rows
 
 
-def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Results:
-    """All of it as Parquet below `folder`, one folder a table; existing ones are replaced. `say` reports each."""
-    for name in _IF_READ:
-        shutil.rmtree(Path(folder, "tables", name), ignore_errors=True)  # of an earlier run
-    results = compute(spark, gathered, in_folder(spark, folder, say))
-    for frames in (results.tables, results.analyses, results.others):
+def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Publication:
+    """All of it as Parquet, one directory a table, published in `folder` when it is complete. `say` reports each.
+
+    Raises PipelineError: another run published meanwhile.
+    """
+    place = folder_at(spark, folder)
+    publications = Publications(place)
+    started = publications.start()
+    results = compute(spark, gathered, in_folder(spark, f"{folder}/{started.run}", say))
+    written = []
+    for under, frames in ((_TABLES, results.tables), (_ANALYSES, results.analyses), ("", results.others)):
         for name in frames:
             frames[name]
-    shutil.rmtree(Path(folder, _WORK), ignore_errors=True)
-    Path(folder, LEFT_OUT).write_text("".join(f"{sentence}\n" for sentence in results.left_out))
-    Path(folder, SOURCES).write_text("".join(f"{source}\n" for source in results.sources))
-    return results
+            written.append(f"{under}{name}")
+    place.delete(f"{started.run}/{_WORK}")
+    publication = started._replace(
+        tables=tuple(written), sources=results.sources, left_out=results.left_out, made_of=gathered.made_of
+    )
+    publications.publish(publication)
+    return publication
 
 
 def read_results(spark: SparkSession, folder: str) -> Results:
-    """What `write_results` wrote. Raises PipelineError: nothing, or not all of it, is there."""
-
-    def read(*names: str) -> dict[str, DataFrame]:
-        return {Path(name).name: spark.read.parquet(f"{folder}/{name}") for name in names}
-
+    """The newest that `write_results` published. Raises PipelineError: nothing is, or not all of it is there."""
     try:
-        if_read = [name for name in _IF_READ if Path(folder, "tables", name).is_dir()]
-        tables = read(*(f"tables/{name}" for name in (*_MODEL, *if_read)))
-        present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
-        analyses = read(*(f"analyses/{name}" for name in present))
-        others = read("incidents", "findings", "known", "strategy_costs")
-        sources = tuple(Path(folder, SOURCES).read_text().splitlines())
-    except (AnalysisException, OSError) as error:
+        publication = Publications(folder_at(spark, folder)).required()
+
+        def read(under: str) -> dict[str, DataFrame]:
+            named = [(path[len(under) :], path) for path in publication.tables if path.startswith(under)]
+            return {
+                name: spark.read.parquet(f"{folder}/{publication.run}/{path}")
+                for name, path in named
+                if "/" not in name
+            }
+
+        tables, analyses, others = read(_TABLES), read(_ANALYSES), read("")
+        fit(spark, sum(tables[name].count() for name in _MODEL))
+    except (AnalysisException, KeyError, OSError) as error:
         raise PipelineError(
-            f"{folder} contains no results; create them with `kshim pipeline analyse --out {folder}`", EXIT_UNAVAILABLE
+            f"Not all results in {folder} are there; create them with `kshim pipeline analyse --out {folder}`",
+            EXIT_UNAVAILABLE,
         ) from error
-    fit(spark, sum(tables[name].count() for name in _MODEL))
-    return Results(tables, analyses, others, sources, tuple(left_out(folder)))
+    return Results(tables, analyses, others, publication.sources, publication.left_out)

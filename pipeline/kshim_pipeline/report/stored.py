@@ -1,33 +1,24 @@
-"""Stored results, read without Spark, which takes longer to start than they to be read."""
+"""Stored results of this machine, read without Spark, which takes longer to start than they to be read."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
-
-SOURCES: Final = "sources.txt"
-LEFT_OUT: Final = "left_out.txt"
+from kshim_pipeline.folder import LocalFolder
+from kshim_pipeline.report.published import Publication, Publications
 
 
-def require_results(folder: str) -> None:
-    """Raises PipelineError: `folder`, a path, has no results."""
-    if not Path(folder, SOURCES).is_file():
-        raise PipelineError(
-            f"{folder} contains no results; create them with `kshim pipeline analyse --out {folder}`", EXIT_UNAVAILABLE
-        )
+def results_in(folder: str) -> Publication:
+    """The newest results in `folder`, a path. Raises PipelineError: there are none."""
+    return Publications(LocalFolder(Path(folder))).required()
 
 
-def left_out(folder: str) -> list[str]:
-    """What `analyse` could not read, in sentences."""
-    path = Path(folder, LEFT_OUT)
-    return path.read_text().splitlines() if path.is_file() else []
-
-
-def rows(folder: str, table: str, filters: list[tuple[str, str, Any]] | None = None) -> list[dict[str, Any]]:
-    """The rows of a table that pass the filters (column, operator, value)."""
+def rows(
+    folder: str, of: Publication, table: str, filters: list[tuple[str, str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of a table, a path below a publication of `folder`, that pass the filters (column, operator, value)."""
     import pyarrow.parquet as pq
 
-    found: list[dict[str, Any]] = pq.read_table(Path(folder, table), filters=filters).to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(Path(folder, of.run, table), filters=filters).to_pylist()
     return found
