@@ -2,7 +2,9 @@
 
 80 % are OffsetCommit v4, 20 % GroupMetadata v3 with one to six members, each with a subscription of two topics and an
 assignment of six partitions. Records lie in Parquet; what is decoded is read to the last column and thrown away. Beside
-it: reading the same Parquet without decoding, which is the floor, and the decoder alone on one core without Spark.
+it: reading the same Parquet without decoding, which is the floor, and the decoder alone on one core without Spark. And what landed
+records cost, whose columns lie beside their bytes: writing them, once, with and without the columns, and reading all of them, or
+those that the tables commits and generations are made of.
 
     python -m bench.pipeline_decode --records 2000000
 """
@@ -24,9 +26,12 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F
 
 from kshim_pipeline.decode import decode, decode_batches, decode_files
 from kshim_pipeline.decode.rows import decode_row
+from kshim_pipeline.land.writing import write
+from kshim_pipeline.records import DECODED, STORED
 from kshim_pipeline.setup.session import make_session
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
@@ -40,7 +45,7 @@ from kshim_protocol.internal.records import (
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 GROUPS = 2_000
 PER_FILE = 100_000
@@ -119,6 +124,29 @@ def seconds(frame: DataFrame) -> tuple[float, float]:
     return time.perf_counter() - start, cpu_seconds() - spent
 
 
+COMMIT_COLUMNS = (
+    *("kind", "partition", "offset", "group_id", "committed_topic", "committed_partition", "committed_offset"),
+    *("leader_epoch", "commit_timestamp_ms", "timestamp_ms"),
+)
+GROUP_COLUMNS = (
+    *("kind", "partition", "offset", "group_id", "protocol_type", "generation_id", "protocol_name", "leader_id"),
+    *("state_timestamp_ms", "timestamp_ms", "members"),
+)
+
+
+def land(spark: SparkSession, records: DataFrame, home: Path, *, with_columns: bool) -> str:
+    """Write them as `land` does, or without columns as it did; what that costs, in a sentence."""
+    count, start, spent = records.count(), time.perf_counter(), cpu_seconds()
+    if with_columns:
+        write(spark, records, str(home))
+    else:
+        few = records.withColumn("day", F.to_date(F.timestamp_millis("timestamp_ms"))).coalesce(2)
+        few.write.partitionBy("topic", "day").parquet(str(home))
+    clock_s, cpu_s = time.perf_counter() - start, cpu_seconds() - spent
+    size = sum(file.stat().st_size for file in home.rglob("*.parquet"))
+    return f"{count / clock_s:,.0f} records/s by the clock; {cpu_s / count * 1e6:.2f} us of CPU, {size / count:.0f} bytes a record"
+
+
 def cpu_seconds() -> float:
     """What this process, the JVM and the workers have used."""
     total = 0.0
@@ -160,10 +188,19 @@ def main() -> None:
         spark = make_session("bench", "local[2]")
         records = spark.read.parquet(str(home))
         files = sorted(map(str, home.glob("*.parquet")))
+        raw, landed = Path(folder, "raw"), Path(folder, "landed")
+        land(spark, records.limit(20_000), Path(folder, "warm"), with_columns=True)
+        print(f"landing, bytes only: {land(spark, records, raw, with_columns=False)}")
+        print(f"landing, with columns: {land(spark, records, landed, with_columns=True)}")
+        stored = spark.read.schema(STORED).parquet(str(landed))
         frames = {
             "scan": records,
             "decode, records from Spark": decode(records),
             "decode, files read by the workers": decode_files(spark, files),
+            "landed, all columns": stored.select(*DECODED.names),
+            "landed, those of commits": stored.where("kind = 'offset_commit'").select(*COMMIT_COLUMNS),
+            "landed, those of generations": stored.where("kind = 'group_metadata'").select(*GROUP_COLUMNS),
+            "landed, counted by kind": stored.groupBy("kind").count(),
         }
         for name, frame in frames.items():
             seconds(frame)  # starts the workers, warms the JVM

@@ -122,10 +122,16 @@ def test_a_run_beside_it_lands_and_the_compaction_gives_way(world: World, lake: 
     with pytest.raises(PipelineError, match=r"Another run landed batch 4 .* Nothing is lost"):
         Beside(world, lake).land(compacting_at_ms=NOW_MS)
     assert records_in(lake) == world.places()
+    without_names = lake.with_name("without names")
+    shutil.copytree(lake, without_names)
+    shutil.rmtree(without_names / "batches")
+    Run(world, without_names).land()
+    assert records_in(without_names) == world.places(), "the one that landed something counts"
     Run(world, lake).land(compacting_at_ms=NOW_MS)
     assert records_in(lake) == world.places()
     Run(world, lake).land(compacting_at_ms=NOW_MS + KEPT_MS)
     assert files_there(lake) == landed_in(lake).files.keys()
+    assert len(list(lake.glob("records/*/_compaction.json"))) == 2, "nothing is left of the one that came too late"
 
 
 def landed(*files: LandedFile) -> Landed:

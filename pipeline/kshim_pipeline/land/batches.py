@@ -220,7 +220,11 @@ class Batches:
         batches = [*named.values(), *(each for number in described.keys() - named.keys() for each in described[number])]
         newest_base = max((batch.number for batch in batches if batch.is_base), default=0)
         found = NOTHING
-        for batch in sorted(batches, key=lambda batch: (batch.number, batch.end not in _begins(described, batch))):
+        by_number = sorted(
+            batches,
+            key=lambda batch: (batch.number, batch.end not in _begins(described, batch), batch.begin == batch.end),
+        )
+        for batch in by_number:
             if batch.number < max(newest_base, found.number):
                 continue
             if not batch.is_base and not _is_after(batch.begin, found.end):
@@ -251,15 +255,15 @@ class Batches:
         return sorted(files)
 
     def left_of_compactions(self, landed: Landed) -> list[str]:
-        """Files that compactions wrote which were killed or came too late: nobody names them any more, or ever did."""
-        late = {attempt for attempt in self._attempts(COMPACTION) if _number_of(attempt) < landed.number}
+        """Directories of compactions that were killed or came too late: they hold again what others hold, and were never named."""
         known = landed.files.keys() | {each.path for each in landed.replaced}
-        return sorted(path for path in self._files() - known if path.partition("/topic=")[0] in late)
+        left = {path.partition("/topic=")[0] for path in self._files() - known}
+        return sorted(attempt for attempt in left & self._attempts(COMPACTION) if _number_of(attempt) < landed.number)
 
-    def delete(self, paths: Sequence[str]) -> None:
-        """Delete files of records, which must not be those of `landed`; one that is gone is no error."""
-        for path in paths:
-            self._folder.delete(path)
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files of records, or directories of them, that `landed` does not name; one that is gone is no error."""
+        for name in names:
+            self._folder.delete(name)
 
     def files(self) -> set[str]:
         """All files of records that are there, those of earlier versions too."""
@@ -323,11 +327,11 @@ class Batches:
         return {attempt for name in names if _number_of(attempt := name.rpartition("/")[0]) >= 0}
 
     def _next(self, landed: Landed, directories: Mapping[int, Sequence[str]], number: int) -> Batch | None:
-        """Of the batches that were described, the one that follows; of two, that which another follows."""
+        """Of the batches that were described, the one that follows; of two, that which another follows, or no compaction."""
         candidates = [batch for batch in self._described(directories, number) if batch.begin == landed.end]
         if len(candidates) > 1:
             later = {number + 1: self._described(directories, number + 1)}
-            candidates.sort(key=lambda batch: batch.end not in _begins(later, batch))
+            candidates.sort(key=lambda batch: (batch.end not in _begins(later, batch), batch.begin == batch.end))
         return candidates[0] if candidates else None
 
     def _described(self, directories: Mapping[int, Sequence[str]], number: int) -> list[Batch]:
