@@ -31,13 +31,16 @@ def write(spark: SparkSession, records: DataFrame, directory: str) -> None:
 
 
 def rewrite(spark: SparkSession, folder: str, attempt: str, files: Sequence[LandedFile]) -> None:
-    """Write the records of landed files of one topic and day into the directory `attempt` as one file, in order."""
+    """Write the records of landed files of one topic and day into the directory `attempt` as one file.
+
+    They are in the order of kinds, so that who wants a kind skips the rest, and then of partitions and offsets.
+    """
     paths = [file.path for file in files]
     if any(map(is_stale, files)):
         stored = with_columns(read_files(spark, folder, paths))
     else:
         stored = read_files(spark, folder, paths, STORED)
-    one = _with_day(stored.coalesce(1)).sortWithinPartitions("topic", DAY, "partition", "offset")
+    one = _with_day(stored.coalesce(1)).sortWithinPartitions("topic", DAY, "kind", "partition", "offset")
     _write(one, f"{folder}/{attempt}")
 
 
