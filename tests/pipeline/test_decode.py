@@ -127,6 +127,28 @@ def test_columns_stand_beside_the_bytes_and_records_of_other_topics_are_kept_as_
             assert set(columns.values()) == {None}
 
 
+def test_a_mistake_of_the_decoder_loses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here it takes every record with a certain value for one that it cannot have."""
+    whole = decode_row
+
+    def fails(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+        if value == b"trap":
+            raise ZeroDivisionError("division by zero")
+        return whole(key, value)
+
+    monkeypatch.setattr(columns, "decode_row", fails)
+    records = [*GOLDEN, COMMIT, Bytes(b"\0\x63", b"trap"), a_group(2)]
+    batch = a_batch(records).add_column(0, "topic", pa.array([OFFSETS_TOPIC] * len(records)))
+    rows = sorted(pa.Table.from_batches(list(store_batches([batch]))).to_pylist(), key=lambda row: int(row["offset"]))
+    assert [(row["key"], row["value"]) for row in rows] == list(map(tuple, records))
+    failed = rows.pop(-2)
+    assert failed["kind"] == "unreadable"
+    assert "the decoder failed: ZeroDivisionError('division by zero')" in failed["problem"]
+    names = [name for name in DECODED.names if name not in ("topic", "offset", "timestamp_ms")]
+    expected = by_the_protocol([*GOLDEN, COMMIT, a_group(2)])
+    assert [[row[name] for name in names] for row in rows] == [[row[name] for name in names] for row in expected]
+
+
 def test_the_version_of_the_decoder_is_raised_with_what_it_makes() -> None:
     """Landed files name the version: those of another one are decoded again. Raise DECODER, then write down the new pair."""
     made = [STORED.names, by_columns(a_batch(GOLDEN))]

@@ -70,6 +70,8 @@ def test_results_of_a_run_that_is_killed_are_never_seen_and_those_before_are(
     class Killed(BaseException):
         pass
 
+    address = f"file://{tmp_path}"
+
     def write(*records: dict[str, Any], until: int = -1) -> None:
         said: list[str] = []
 
@@ -78,10 +80,10 @@ def test_results_of_a_run_that_is_killed_are_never_seen_and_those_before_are(
             if len(said) == until:
                 raise Killed
 
-        write_results(spark, Gathered(decoded(spark, *records), None, None, ("by hand",)), str(tmp_path), say)
+        write_results(spark, Gathered(decoded(spark, *records), None, None, ("by hand",)), address, say)
 
     def seen() -> dict[str, int]:
-        found = read_results(spark, str(tmp_path))
+        found = read_results(spark, address)
         return {name: frame.count() for part in (found.tables, found.others) for name, frame in part.items()}
 
     another = RECORDS[0] | {"group_id": "another", "partition": 49}

@@ -5,7 +5,7 @@ Each combination is returned as a batch of its own, which saves merging its colu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.members import read_members
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.decode.types import DECODED, STORED
-from kshim_pipeline.records import KINDS
+from kshim_pipeline.records import KIND_UNREADABLE, KINDS
 from kshim_pipeline.topics import OFFSETS_TOPIC
 
 _COMMIT_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4)}
@@ -31,20 +31,18 @@ _TOPIC_ID_BYTES: Final = 16
 _CONSUMER: Final = int.from_bytes(b"consumer", "big")
 
 _Columns = dict[str, Any]
+_DecodeRow = Callable[[bytes | None, bytes | None], dict[str, Any]]
 
 
-def decode_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema = DECODED) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is constant.
-
-    `schema` has the columns of DECODED, and others that the batches have, which are carried over.
-    """
+def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is constant."""
     for batch in _gathered(batches):
         if batch.num_rows:
-            yield from _Batch(batch, schema).decoded()
+            yield from _Batch(batch, DECODED).decoded()
 
 
 def store_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: batches of RECORDS to batches of STORED."""
+    """For mapInArrow: batches of RECORDS to batches of STORED. A mistake of the decoder loses no record."""
     others: list[pa.RecordBatch] = []
 
     def of_offsets() -> Iterator[pa.RecordBatch]:
@@ -53,11 +51,11 @@ def store_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
             others.append(batch.filter(pc.invert(is_of_offsets)))
             yield batch.filter(is_of_offsets)
 
-    for made in decode_batches(of_offsets(), STORED):
-        yield made
+    for batch in _gathered(of_offsets()):
+        if batch.num_rows:
+            yield from _Batch(batch, STORED).decoded_or_kept()
         yield from map(_not_decoded, others)
         others.clear()
-    yield from map(_not_decoded, others)
 
 
 def _not_decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,7 +85,10 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _Batch:
-    """One batch: positions of keys and values in one buffer, and key types and value versions."""
+    """One batch: positions of keys and values in one buffer, and key types and value versions.
+
+    Its decoded batches have the columns of `schema`, which has those of DECODED; others of the batch are carried over.
+    """
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self.batch = batch
@@ -128,6 +129,13 @@ class _Batch:
                 yield made
         if left:
             yield self._one_by_one(np.concatenate(left))
+
+    def decoded_or_kept(self) -> list[pa.RecordBatch]:
+        """`decoded`; a record at which the decoder fails is unreadable."""
+        try:
+            return list(self.decoded())
+        except Exception:  # whatever it is: these bytes may be gone from the broker tomorrow
+            return [self._one_by_one(np.arange(self.batch.num_rows), _decode_or_keep)]
 
     def _shape(self, rows: Ints, key_type: int, version: int) -> tuple[_Columns, Mask] | None:
         """The columns of rows of one combination, and which rows they are valid for; None: not decoded by columns."""
@@ -178,10 +186,10 @@ class _Batch:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _one_by_one(self, rows: Ints) -> pa.RecordBatch:
+    def _one_by_one(self, rows: Ints, decode: _DecodeRow | None = None) -> pa.RecordBatch:
         taken = self.batch.take(pa.array(rows))
         found = [
-            decode_row(key, value)
+            (decode or decode_row)(key, value)
             for key, value in zip(taken.column("key").to_pylist(), taken.column("value").to_pylist(), strict=True)
         ]
         carried = self._carried(rows)
@@ -198,6 +206,14 @@ class _Batch:
         return {
             name: self.batch.column(name).take(where).cast(self.schema.field(name).type) for name in self._carried_names
         }
+
+
+def _decode_or_keep(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    try:
+        return decode_row(key, value)
+    except Exception as error:
+        problem = f"the decoder failed: {error!r}"
+        return {"kind": KIND_UNREADABLE, "is_tombstone": value is None, "problem": problem}
 
 
 def _commits(values: Cursor, version: int) -> _Columns:
