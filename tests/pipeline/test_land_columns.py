@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ from kshim_pipeline.land.checks import Seen
 from kshim_pipeline.land.reading import decode_landed, is_decoded, read_landed
 from kshim_pipeline.land.steps import Landing
 from kshim_pipeline.land.writing import landed_files, rewrite, write
+from kshim_pipeline.options import source_options
 from kshim_pipeline.records import DECODER, RECORDS
+from kshim_pipeline.report.gather import made_of
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.test_decode import GOLDEN, a_group
 
@@ -59,6 +62,34 @@ def landed(spark: SparkSession, lake: Path, records: DataFrame, *, decoder: int 
     return named.landed()
 
 
+class _OnlyFiles:
+    """As `Copying`, of which a compaction asks only this."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def look(self) -> Seen:
+        raise AssertionError("it asks the cluster")
+
+    def copy(self, attempt: str, begin: Offsets, end: Offsets, source: str) -> int:
+        raise AssertionError("it copies from the cluster")
+
+    def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
+        rewrite(self._spark, self._folder, attempt, files)
+
+    def files(self, attempt: str) -> tuple[LandedFile, ...]:
+        return landed_files(self._spark, self._folder, attempt)
+
+
+def compact(spark: SparkSession, lake: Path) -> Landed:
+    """As `land` does after it has landed; what is landed then."""
+    landing = Landing(Batches(LocalFolder(lake)), _OnlyFiles(spark, str(lake)), Cluster("east:9092"))
+    landing.landed = Batches(LocalFolder(lake)).landed()
+    landing.compact(MIDNIGHT_MS)
+    return Batches(LocalFolder(lake)).landed()
+
+
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.orderBy(*PLACE).collect()]
 
@@ -84,24 +115,27 @@ def test_only_the_columns_that_are_used_are_read_and_no_worker_is_asked(
     assert "PushedFilters: [IsNotNull(kind), EqualTo(kind,offset_commit)]" in plan
 
 
-class _OnlyFiles:
-    """As `Copying`, of which a compaction asks only this."""
-
-    def __init__(self, spark: SparkSession, folder: str) -> None:
-        self._spark = spark
-        self._folder = folder
-
-    def look(self) -> Seen:
-        raise AssertionError("it asks the cluster")
-
-    def copy(self, attempt: str, begin: Offsets, end: Offsets, source: str) -> int:
-        raise AssertionError("it copies from the cluster")
-
-    def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
-        rewrite(self._spark, self._folder, attempt, files)
-
-    def files(self, attempt: str) -> tuple[LandedFile, ...]:
-        return landed_files(self._spark, self._folder, attempt)
+def test_what_results_are_made_of_changes_with_what_is_landed_and_not_with_where_it_lies(
+    spark: SparkSession, tmp_path: Path, records: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = argparse.ArgumentParser()
+    source_options(parser)
+    of_lake = parser.parse_args([f"--landed={tmp_path}"])
+    assert made_of(spark, parser.parse_args([f"--landed={tmp_path}", "--broker-log=server.log"])) is None
+    before = landed(spark, tmp_path, records, batches=2)
+    first = made_of(spark, of_lake)
+    assert first is not None
+    monkeypatch.setattr("kshim_pipeline.land.compaction.TOGETHER", 2)
+    assert len(compact(spark, tmp_path).files) < len(before.files)
+    assert made_of(spark, of_lake) == first
+    named = Batches(LocalFolder(tmp_path))
+    now = named.landed()
+    later = Batch(now.number, False, "east", "here", {}, now.end, {OFFSETS_TOPIC: {0: 9}}, (), DECODER)
+    named.add(named.new_attempt(later), later)
+    second = made_of(spark, of_lake)
+    (tmp_path / "log_ends").mkdir()
+    (tmp_path / "log_ends/part-0.parquet").touch()
+    assert len({first, second, made_of(spark, of_lake)}) == 3
 
 
 @pytest.mark.parametrize("decoder", [DECODER, 0], ids=["small files", "files of an earlier version"])
@@ -110,10 +144,7 @@ def test_files_that_are_written_again_hold_the_same_in_order(
 ) -> None:
     monkeypatch.setattr("kshim_pipeline.land.compaction.TOGETHER", 2)
     before = landed(spark, tmp_path, records, decoder=decoder, batches=4)
-    landing = Landing(Batches(LocalFolder(tmp_path)), _OnlyFiles(spark, str(tmp_path)), Cluster("east:9092"))
-    landing.landed = before
-    landing.compact(MIDNIGHT_MS)
-    after = Batches(LocalFolder(tmp_path)).landed()
+    after = compact(spark, tmp_path)
     assert len(after.files) < len(before.files)
     assert is_decoded(after)
     assert rows_of(read_landed(spark, str(tmp_path), after)) == rows_of(records)

@@ -37,10 +37,10 @@ def rewrite(spark: SparkSession, folder: str, attempt: str, files: Sequence[Land
     """
     paths = [file.path for file in files]
     if any(map(is_stale, files)):
-        stored = with_columns(read_files(spark, folder, paths))
+        stored = with_columns(read_files(spark, folder, paths)).repartition(1)  # else one task would decode all of it
     else:
-        stored = read_files(spark, folder, paths, STORED)
-    one = _with_day(stored.coalesce(1)).sortWithinPartitions("topic", DAY, "kind", "partition", "offset")
+        stored = read_files(spark, folder, paths, STORED).coalesce(1)
+    one = _with_day(stored).sortWithinPartitions("topic", DAY, "kind", "partition", "offset")
     _write(one, f"{folder}/{attempt}")
 
 
