@@ -48,8 +48,11 @@ def store_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     def of_offsets() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             is_of_offsets = pc.equal(batch.column("topic"), OFFSETS_TOPIC)
-            others.append(batch.filter(pc.invert(is_of_offsets)))
-            yield batch.filter(is_of_offsets)
+            if pc.all(is_of_offsets).as_py():
+                yield batch
+            else:
+                others.append(batch.filter(pc.invert(is_of_offsets)))
+                yield batch.filter(is_of_offsets)
 
     for batch in _gathered(of_offsets()):
         if batch.num_rows:

@@ -49,7 +49,8 @@ def _with_day(stored: DataFrame) -> DataFrame:
 
 
 def _write(stored: DataFrame, directory: str) -> None:
-    stored.write.mode("append").partitionBy("topic", DAY).parquet(directory)  # the batch's plan is there already
+    writer = stored.write.mode("append").option("compression", "zstd")  # the batch's plan is there already
+    writer.partitionBy("topic", DAY).parquet(directory)
 
 
 def read_files(spark: SparkSession, folder: str, paths: Sequence[str], columns: StructType = RECORDS) -> DataFrame:
