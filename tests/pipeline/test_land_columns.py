@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,7 @@ from kshim_pipeline.land.checks import Seen
 from kshim_pipeline.land.reading import decode_landed, is_decoded, read_landed
 from kshim_pipeline.land.steps import Landing
 from kshim_pipeline.land.writing import landed_files, rewrite, write
-from kshim_pipeline.options import source_options
 from kshim_pipeline.records import DECODER, RECORDS
-from kshim_pipeline.report.gather import made_of
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.test_decode import GOLDEN, a_group
 
@@ -113,29 +110,6 @@ def test_only_the_columns_that_are_used_are_read_and_no_worker_is_asked(
     assert "ReadSchema: struct<offset:bigint,kind:string,group_id:string>" in plan
     assert "MapInArrow" not in plan
     assert "PushedFilters: [IsNotNull(kind), EqualTo(kind,offset_commit)]" in plan
-
-
-def test_what_results_are_made_of_changes_with_what_is_landed_and_not_with_where_it_lies(
-    spark: SparkSession, tmp_path: Path, records: DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parser = argparse.ArgumentParser()
-    source_options(parser)
-    of_lake = parser.parse_args([f"--landed={tmp_path}"])
-    assert made_of(spark, parser.parse_args([f"--landed={tmp_path}", "--broker-log=server.log"])) is None
-    before = landed(spark, tmp_path, records, batches=2)
-    first = made_of(spark, of_lake)
-    assert first is not None
-    monkeypatch.setattr("kshim_pipeline.land.compaction.TOGETHER", 2)
-    assert len(compact(spark, tmp_path).files) < len(before.files)
-    assert made_of(spark, of_lake) == first
-    named = Batches(LocalFolder(tmp_path))
-    now = named.landed()
-    later = Batch(now.number, False, "east", "here", {}, now.end, {OFFSETS_TOPIC: {0: 9}}, (), DECODER)
-    named.add(named.new_attempt(later), later)
-    second = made_of(spark, of_lake)
-    (tmp_path / "log_ends").mkdir()
-    (tmp_path / "log_ends/part-0.parquet").touch()
-    assert len({first, second, made_of(spark, of_lake)}) == 3
 
 
 @pytest.mark.parametrize("decoder", [DECODER, 0], ids=["small files", "files of an earlier version"])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 from pathlib import Path
 
 import pytest
 
-from kshim_pipeline.errors import PipelineError
+from kshim_pipeline.cli import main
+from kshim_pipeline.errors import EXIT_OK, PipelineError
 from kshim_pipeline.folder import LocalFolder
 from kshim_pipeline.land import compaction
 from kshim_pipeline.land.batches import NOTHING, Batches, Landed, LandedFile, Replaced, batch_of
 from kshim_pipeline.land.compaction import KEPT_MS, LARGE, MOST_RECORDS, is_stale, to_rewrite
+from kshim_pipeline.options import source_options
 from kshim_pipeline.records import DECODER
+from kshim_pipeline.report.gather import made_of
+from kshim_pipeline.report.published import Publications
 from tests.pipeline.landing_world import DAY, Kill, Killed, Run, World, records_in
 
 OFFSETS = "__consumer_offsets"
@@ -178,6 +183,45 @@ def test_files_of_an_older_decoder_are_written_again_a_day_at_a_time() -> None:
     assert to_rewrite(landed(new, of_events, other)) == (other,)
     assert to_rewrite(landed(new, of_events)) == ()
     assert not is_stale(of_events)
+
+
+def test_what_results_are_made_of_changes_with_what_is_landed_and_not_with_where_it_lies(
+    world: World, lake: Path
+) -> None:
+    parser = argparse.ArgumentParser()
+    source_options(parser)
+    of_lake, with_log = ([f"--landed={lake}"], [f"--landed={lake}", "--broker-log=server.log"])
+
+    def made(arguments: list[str] = of_lake) -> str | None:
+        return made_of(parser.parse_args(arguments), lambda address: LocalFolder(Path(address)))
+
+    first = made()
+    assert first is not None
+    assert made(with_log) is None
+    Run(world, lake).land(compacting_at_ms=NOW_MS)
+    assert made() == first, "nothing was landed"
+    world.topics["orders"].append(1)
+    Run(world, lake).land()
+    second = made()
+    (lake / "log_ends").mkdir()
+    (lake / "log_ends/part-0.parquet").touch()
+    assert len({first, second, made()}) == 3
+
+
+def test_results_are_not_computed_again_and_spark_does_not_start_where_nothing_was_landed(
+    world: World, lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "results"
+    parser = argparse.ArgumentParser()
+    source_options(parser)
+    made = made_of(parser.parse_args([f"--landed={lake}"]), lambda address: LocalFolder(Path(address)))
+    publications = Publications(LocalFolder(out))
+    publications.publish(publications.start()._replace(left_out=("Left out: 3 records.",), made_of=made))
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert main(["analyse", f"--landed={lake}", f"--out={out}"]) == EXIT_OK
+    said = capsys.readouterr()
+    assert said.out.startswith(f"Nothing was landed since these results were computed; tables in {out}/runs/1-")
+    assert said.err == "Left out: 3 records.\n"
 
 
 def test_a_batch_says_what_it_replaced_and_one_of_the_first_version_is_read(world: World, lake: Path) -> None:

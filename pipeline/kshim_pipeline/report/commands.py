@@ -9,19 +9,20 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
-from kshim_pipeline.folder import folder_at
+from kshim_pipeline.folder import Folder, LocalFolder, folder_at, is_path
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.gather import gather, made_of, session_for
-from kshim_pipeline.report.published import Publications
+from kshim_pipeline.report.gather import check, gather, made_of, session_for
+from kshim_pipeline.report.published import Publication, Publications
 from kshim_pipeline.report.results import Results, compute, read_results, write_results
 from kshim_pipeline.report.summaries import span_of
 
@@ -33,20 +34,37 @@ if TYPE_CHECKING:
 
 def analyse(options: argparse.Namespace) -> int:
     """Publish every table as Parquet, unless nothing is new."""
+    check(options)
+    if is_path(options.landed or "") and is_path(options.out):  # then Spark need not start to see that
+        newest = _unchanged(options, lambda address: LocalFolder(Path(address).absolute()))
+        if newest is not None:
+            return _say_unchanged(options, newest)
     with _session("analyse", options) as (spark, progress):
         progress.say("reading")
-        newest = Publications(folder_at(spark, options.out)).newest()
-        made = None if options.again else made_of(spark, options)
-        if newest is not None and made is not None and newest.made_of == made:
-            _say_left_out(newest.left_out, progress)
-            said = "Nothing was landed since these results were computed"
-        else:
-            gathered = gather(spark, options)
-            _say_left_out(gathered.left_out, progress)
-            newest = write_results(spark, gathered, options.out, progress.say)
-            results = read_results(spark, options.out)
-            said = f"{results.tables['rebalances'].count()} rebalances, {results.findings.count()} findings"
-    print(f"{said}; tables in {options.out}/{newest.run}.")
+        if (newest := _unchanged(options, partial(folder_at, spark))) is not None:
+            progress.done()
+            return _say_unchanged(options, newest)
+        gathered = gather(spark, options)
+        _say_left_out(gathered.left_out, progress)
+        newest = write_results(spark, gathered, options.out, progress.say)
+        results = read_results(spark, options.out)
+        rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
+    print(f"{rebalances} rebalances, {findings} findings; tables in {options.out}/{newest.run}.")
+    return EXIT_OK
+
+
+def _unchanged(options: argparse.Namespace, at: Callable[[str], Folder]) -> Publication | None:
+    """The newest results, if they are made of what would be read now; `at` is the folder of an address."""
+    newest = None if options.again else Publications(at(options.out)).newest()
+    if newest is None or newest.made_of is None or newest.made_of != made_of(options, at):
+        return None
+    return newest
+
+
+def _say_unchanged(options: argparse.Namespace, newest: Publication) -> int:
+    for sentence in newest.left_out:
+        print(sentence, file=sys.stderr)
+    print(f"Nothing was landed since these results were computed; tables in {options.out}/{newest.run}.")
     return EXIT_OK
 
 

@@ -6,8 +6,8 @@ import argparse
 import glob
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from kshim_pipeline.decode import decode
 from kshim_pipeline.decode.share_state import decode_share_state
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
-from kshim_pipeline.folder import folder_at, is_path
+from kshim_pipeline.folder import Folder, folder_at, is_path
 from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.files import expanded
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, read_segments
+from kshim_pipeline.land.batches import Batches
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
@@ -115,10 +116,11 @@ def session_for(app: str, options: argparse.Namespace) -> SparkSession:
     )
 
 
-def made_of(spark: SparkSession, options: argparse.Namespace) -> str | None:
+def made_of(options: argparse.Namespace, at: Callable[[str], Folder]) -> str | None:
     """A text that is another one whenever the results of these options may be; None: they may be others at any time.
 
-    Only landed records say what they are: up to which offsets they were landed, of which cluster, and samples of log ends.
+    Only landed records say what they are: up to which offsets they were landed, of which cluster, and samples of log ends. `at`
+    is the folder of an address. Raises PipelineError: what is landed contradicts itself.
     """
     if options.landed is None or any((options.bootstrap_server, options.data_dir, options.broker_log)):
         return None
@@ -126,8 +128,8 @@ def made_of(spark: SparkSession, options: argparse.Namespace) -> str | None:
         version = metadata.version("kshim")
     except metadata.PackageNotFoundError:
         return None
-    landed = landed_in(spark, options.landed)
-    place = folder_at(spark, options.landed)
+    place = at(options.landed)
+    landed = Batches(place).landed()
     samples = place.find("log_ends/*.parquet")
     parts = [version, DECODER, place.address, landed.cluster_id, landed.source, landed.topic_ids, landed.end, samples]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -141,7 +143,9 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     ends: list[DataFrame] = []
     is_stored = True
     clusters: dict[str, str | None] = {}
-    made = made_of(spark, options)  # before anything is read: what is landed meanwhile makes the next one another
+    made = made_of(
+        options, partial(folder_at, spark)
+    )  # before anything is read: what is landed meanwhile makes the next one another
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
