@@ -27,6 +27,11 @@ def is_written_once_and_found(folder: Folder, path: Path) -> None:
     assert left == {"1.json", "2.json"}, "nothing aside"
     with pytest.raises(FileNotFoundError):
         folder.read_text("none")
+    folder.delete("batches/1.json")
+    folder.delete("none")
+    assert folder.find("batches/*.json") == ["batches/2.json"]
+    folder.delete("batches")
+    assert folder.find("*/*") == []
 
 
 def test_a_file_of_this_machine_is_written_once_and_found(tmp_path: Path) -> None:
