@@ -36,9 +36,10 @@ def landed_play(directory: Path) -> Path:
 
 
 def tables(folder: Path) -> dict[str, list[str]]:
-    """Every table below `folder` by its name, rows in an order that does not depend on who wrote them."""
-    names = sorted(path.parent for path in folder.rglob("_SUCCESS"))
-    return {str(name.relative_to(folder)): rows(name) for name in names}
+    """Every table of the one run in `folder` by its name, rows in an order that does not depend on who wrote them."""
+    (run,) = (folder / "runs").iterdir()
+    names = sorted(path.parent for path in run.rglob("_SUCCESS"))
+    return {str(name.relative_to(run)): rows(name) for name in names}
 
 
 def rows(folder: Path) -> list[str]:
