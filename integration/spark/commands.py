@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from kshim_pipeline.report.stored import results_in
+
 _KSHIM = str(Path(sys.executable).with_name("kshim"))
 _TIMEOUT_S = 1_200
 
@@ -34,6 +36,11 @@ def run_pipeline(
         raise
     assert command.returncode == code, f"{arguments} ended with {command.returncode}: {stdout}{stderr}"
     return stdout
+
+
+def tables_in(results: Path) -> Path:
+    """The directory of the newest tables that `analyse` published in `results`."""
+    return results / results_in(str(results)).run
 
 
 class Pipeline:

@@ -11,7 +11,7 @@ import pytest
 
 from integration.incidents.clock import Pace
 from integration.incidents.play import Plan, play
-from integration.spark.commands import run_pipeline
+from integration.spark.commands import run_pipeline, tables_in
 from integration.spark.score import settings
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
@@ -36,8 +36,8 @@ def landed_play(directory: Path) -> Path:
 
 
 def tables(folder: Path) -> dict[str, list[str]]:
-    """Every table of the one run in `folder` by its name, rows in an order that does not depend on who wrote them."""
-    (run,) = (folder / "runs").iterdir()
+    """Every table that was published in `folder` by its name, rows in an order that does not depend on who wrote them."""
+    run = tables_in(folder)
     names = sorted(path.parent for path in run.rglob("_SUCCESS"))
     return {str(name.relative_to(run)): rows(name) for name in names}
 

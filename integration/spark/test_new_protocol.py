@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from integration.kafka_python.client import KafkaPython
-from integration.spark.commands import run_pipeline
+from integration.spark.commands import run_pipeline, tables_in
 from integration.spark.fleet import LibrdkafkaConsumer, Member, wait_for_all
 from integration.spark.test_real_consumers import PARTITIONS, TOPIC, table, traffic
 from integration.spark.timeouts import SLOW_S
@@ -91,7 +91,7 @@ def test_epochs_and_migrations_are_in_the_tables_and_explained(broker: Broker, t
     run_pipeline("land", "--bootstrap-server", broker.bootstrap, "--out", str(landed))
     run_pipeline("analyse", "--landed", str(landed), "--out", str(results))
 
-    epochs = [row for row in table(results / "tables/rebalances") if row["group_id"] == "epochs"]
+    epochs = [row for row in table(tables_in(results) / "tables/rebalances") if row["group_id"] == "epochs"]
     assert {row["group_type"] for row in epochs} == {"consumer"}
     joined = _only(epochs, lambda row: row["reason"] == "member_joined" and row["trigger"]["client_id"] == "ben")
     assert joined["last_to_revoke"]["client_id"] == "ann"
@@ -103,17 +103,17 @@ def test_epochs_and_migrations_are_in_the_tables_and_explained(broker: Broker, t
     assert gone["reason"] in ("session_timeout", "member_gone")
     assert gone["outcome"] == "completed"
 
-    owners = [row for row in table(results / "tables/ownership") if row["group_id"] == "epochs"]
+    owners = [row for row in table(tables_in(results) / "tables/ownership") if row["group_id"] == "epochs"]
     assert {row["topic"] for row in owners} == {TOPIC}
     assert any(row["client_id"] == "ben" and row["previous_owner"] is not None for row in owners)
 
-    moved = [row for row in table(results / "tables/migrations") if row["group_id"] == "moved"]
+    moved = [row for row in table(tables_in(results) / "tables/migrations") if row["group_id"] == "moved"]
     assert [(row["from_type"], row["to_type"]) for row in sorted(moved, key=lambda row: row["ts_ms"])] == [
         ("classic", "consumer"),
         ("consumer", "classic"),
     ]
     assert moved[0]["trigger"]["client_id"] == "leo"
-    assert not [row for row in table(results / "analyses/storms") if row["is_flapping"]]
+    assert not [row for row in table(tables_in(results) / "analyses/storms") if row["is_flapping"]]
 
     at = str(joined["ts_ms"] + 1)
     lines = run_pipeline("explain", "epochs", "--at", at, "--results", str(results)).splitlines()

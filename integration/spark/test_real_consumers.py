@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from integration.kafka_python.client import KafkaPython
-from integration.spark.commands import run_pipeline
+from integration.spark.commands import run_pipeline, tables_in
 from integration.spark.fleet import JavaConsumer, KafkaPythonConsumer, Member, wait_for_all
 from integration.spark.timeouts import QUIET_S, SLOW_S, STOPPED_S
 from integration.support.broker import Broker
@@ -204,13 +204,13 @@ def test_the_commands_name_cause_and_client(case: Case, jvm: Jvm, tmp_path: Path
     run_pipeline("land", "--bootstrap-server", case.broker.bootstrap, "--out", str(landed))
     run_pipeline("analyse", "--landed", str(landed), "--out", str(results), *case.more)
 
-    incidents = table(results / "incidents")
+    incidents = table(tables_in(results) / "incidents")
     judged = {next(iter(one.truth.groups)): one for one in judge(truths, incidents).judged}
     diagnosed = {group_id: (one.found and one.found["cause"], one.is_culprit_right) for group_id, one in judged.items()}
     assert diagnosed == {group_id: (one.truth.cause, True) for group_id, one in judged.items()}, incidents
     assert set(diagnosed) == set(GROUPS)
 
-    rebalances = table(results / "tables/rebalances")
+    rebalances = table(tables_in(results) / "tables/rebalances")
     assert {row["basis"] for row in rebalances} == {"observed"}
     for group_id, reason, client_id in (
         ("slow-python", "member_left", "ben"),

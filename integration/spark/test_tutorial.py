@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.kafka_python.client import KafkaPython
+from integration.spark.commands import tables_in
 from integration.support.kshim import KshimProcess
 from tests.docs.blocks import DOCS, blocks
 
@@ -53,7 +54,7 @@ def test_the_commands_of_the_tutorial_run_in_their_order(kshim: KshimProcess, tm
     assert "causes and " in said["demo"]
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert said["land"].startswith("Landed into history: ")
-    assert len(list((tmp_path / "results").glob("runs/1-*/tables/rebalances"))) == 1
+    assert (tables_in(tmp_path / "results") / "tables/rebalances").is_dir()
     assert "billing" in (tmp_path / "report.html").read_text()
     assert said["explain"].startswith("Group billing, generation ")
     verdict = json.loads(said["budget"])
