@@ -60,7 +60,13 @@ def with_changes(records: Iterable[Row]) -> tuple[list[Row], list[Row]]:
         gone = [each["member_id"] for each in before["members"] if each["member_id"] not in ids]
         came = [each for each in row["members"] if each not in before["members"]]
         last += [
-            {"ts_ms": row["ts_ms"], "member_id": name, "last_commit_ms": before["commits"][name], "usual_ms": 1_000}
+            {
+                "ts_ms": row["ts_ms"],
+                "member_id": name,
+                "last_commit_ms": before["commits"][name],
+                "before_ms": None,
+                "usual_ms": 1_000,
+            }
             for name in gone
             if name in before["commits"]
         ]

@@ -53,7 +53,24 @@ def test_members_are_described_without_what_they_were_assigned(rows: DataFrame) 
 
 
 def test_members_that_are_gone_have_the_last_commit_of_what_they_owned_before(rows: DataFrame) -> None:
-    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms", "last.usual_ms")
+    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms", "last.before_ms", "last.usual_ms")
     assert rows_of(last_commits(rows, group_records(rows)), *columns, by=("ts_ms",)) == [
-        (3_000, "b", 2_400, 600),
+        (3_000, "b", 2_400, 1_800, 600),
+    ]
+
+
+def test_members_that_are_gone_after_a_commit_or_two_have_the_usual_pause_of_their_group(spark: SparkSession) -> None:
+    """As with two processes that take a static member's place from each other."""
+    records = decoded(
+        spark,
+        *(group_record(100 * turn, 10_000 * turn, turn, member(f"a-{turn}", 0)) for turn in range(1, 6)),
+        *(
+            commit_record(100 * turn + number, 10_000 * turn + 4_000 * number, 0, turn)
+            for turn in range(1, 6)
+            for number in (1, 2)
+        ),
+    )
+    columns = ("last.member_id", "last.last_commit_ms", "last.before_ms", "last.usual_ms")
+    assert rows_of(last_commits(records, group_records(records)), *columns, by=("member_id",)) == [
+        (f"a-{turn}", 10_000 * turn + 8_000, 10_000 * turn + 4_000, 6_000) for turn in range(1, 5)
     ]

@@ -51,9 +51,10 @@ LAST_COMMIT: Final = StructType([
     StructField("ts_ms",          LongType()),                    # of the first record without the member
     StructField("member_id",      StringType()),
     StructField("last_commit_ms", LongType()),
-    StructField("usual_ms",       LongType()),                    # three of four pauses between its commits are no longer; null: there were too few
+    StructField("before_ms",      LongType()),                    # the commit before the last; null: there was none
+    StructField("usual_ms",       LongType()),                    # three of four pauses between commits are no longer; null: there were too few
 ])
-"""When a member that is gone committed last."""
+"""When a member that is gone committed last. Where it has made too few commits, `usual_ms` is of its partitions, or of its group."""
 # fmt: on
 
 _LEAVING: Final = StructType([MEMBER["member_id"], StructField("assignment", DECODED_MEMBER["assignment"].dataType)])
@@ -140,18 +141,33 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
     marks = records.select("group_id", "partition", "offset", "number", F.col("leaving").isNotNull().alias("_counts"))
     order = Window.partitionBy("group_id").orderBy("partition", "offset")
     mark = F.when(F.col("number").isNotNull(), F.struct("number", "_counts"))
-    in_turn = Window.partitionBy("group_id", "_mark.number", "topic", "of").orderBy("_at_ms")
-    pause = F.col("_at_ms") - F.lag("_at_ms").over(in_turn)
-    made = (
+    in_turn = Window.partitionBy("group_id", "topic", "of").orderBy("_at_ms")
+    numbered = (
         commits.unionByName(marks, allowMissingColumns=True)
         .withColumn("_mark", F.last(mark, ignorenulls=True).over(order))
-        .where("topic is not null and _mark._counts")
-        .withColumn("_pause", F.when(pause >= _AT_ONCE_MS, pause))
-        .groupBy("group_id", F.col("_mark.number").alias("number"), "topic", "of")
-        .agg(
-            F.max("_at_ms").alias("_at_ms"),
-            F.when(F.count("_pause") >= _ENOUGH, F.percentile_approx("_pause", 0.75)).alias("_usual_ms"),
+        .where("topic is not null and _mark is not null")
+        .withColumns(
+            {"_before_ms": F.lag("_at_ms").over(in_turn), "_number_before": F.lag("_mark.number").over(in_turn)}
         )
+        .withColumn("_pause", F.col("_at_ms") - F.col("_before_ms"))
+        .withColumn("_pause", F.when(F.col("_pause") >= _AT_ONCE_MS, F.col("_pause")))
+        .withColumn("_own_pause", F.when(F.col("_number_before") == F.col("_mark.number"), F.col("_pause")))
+    )
+    made = (
+        numbered.groupBy("group_id", F.col("_mark.number").alias("number"), "topic", "of")
+        .agg(
+            F.first("_mark._counts").alias("_counts"),
+            F.max("_at_ms").alias("_at_ms"),
+            F.max(F.when(F.col("_own_pause").isNotNull(), F.col("_before_ms"))).alias("_before_ms"),
+            _usual(F.count("_own_pause"), F.percentile_approx("_own_pause", 0.75)).alias("_own_ms"),
+            F.count("_pause").alias("_pauses"),
+            F.percentile_approx("_pause", 0.75).alias("_usual_ms"),
+        )
+        .withColumn(
+            "_usual_ms",
+            F.coalesce("_own_ms", *(_usual_over(*names) for names in (("group_id", "topic", "of"), ("group_id",)))),
+        )
+        .where("_counts")
     )
     held = (
         records.where("leaving is not null")
@@ -162,9 +178,23 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
     found = (
         made.join(held, [*_PLACE, "topic", "of"])
         .groupBy(*_PLACE, "member_id", F.col("next_ts_ms").alias("ts_ms"))
-        .agg(F.max("_at_ms").alias("last_commit_ms"), F.min("_usual_ms").alias("usual_ms"))
+        .agg(
+            F.max("_at_ms").alias("last_commit_ms"),
+            F.max("_before_ms").alias("before_ms"),
+            F.min("_usual_ms").alias("usual_ms"),
+        )
     )
     return found.select("group_id", F.struct(*LAST_COMMIT.names).cast(LAST_COMMIT).alias("last"))
+
+
+def _usual(pauses: Column, usual_ms: Column) -> Column:
+    return F.when(pauses >= _ENOUGH, usual_ms)
+
+
+def _usual_over(*names: str) -> Column:
+    """The usual pause between commits of a partition, whoever owned it, or of a group: of what they usually were in turn."""
+    those = Window.partitionBy(*names)
+    return _usual(F.sum("_pauses").over(those), F.percentile_approx("_usual_ms", 0.5).over(those))
 
 
 def _member(each: Column) -> Column:
