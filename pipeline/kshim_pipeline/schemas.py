@@ -230,14 +230,16 @@ LOG_LINES: Final = StructType(
         _string(
             "type",
             "`preparing`, `stabilized`, `assignment_received`, `emptied`, `member_failed`, "
-            "`member_created`, `member_added`, `members_removed`, `member_left`, `static_replaced`",
+            "`member_created`, `member_added`, `members_removed`, `member_left`, `static_replaced`, `static_fenced`, "
+            "`stopping`, ...",
             required=True,
         ),
-        _GROUP,
+        _string("group_id", "Group id in the line; null if it has none"),
         _int("generation_id", "Generation id in the line; in `preparing` the old one"),
         _int("members", "Member count in the line"),
         _string("member_id", "Member id in the line"),
         _string("group_instance_id", "Instance id in the line"),
+        _string("owner_id", "Id of the member that another one has replaced, or whose instance id it asked for"),
         _column("member_ids", ArrayType(StringType()), "Member ids, where the line has several"),
         _string("client_id", "Client id in the line"),
         _string("client_host", "Address in the line"),

@@ -173,6 +173,22 @@ def test_files_become_the_table_with_the_number_of_each_line(tmp_path: Path, spa
     assert rows == [("emptied", AT_MS, "log", 1), ("stabilized", AT_MS, "log", 2)]
 
 
+def test_lines_about_the_broker_and_about_members_that_were_fenced_are_in_the_table(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    fenced = (
+        "Request memberId=old for static member with groupInstanceId=i is fenced by existing memberId=new "
+        "during operation heartbeat"
+    )
+    stops = "[BrokerServer id=1] Transition from STARTED to SHUTTING_DOWN"
+    (tmp_path / "server.log").write_text(f"{AT}{fenced}\n{AT}{stops}\n")
+    rows = read_broker_log(spark, [str(tmp_path / "server.log")]).orderBy("type").collect()
+    assert [(row.type, row.group_id, row.member_id, row.owner_id) for row in rows] == [
+        ("static_fenced", None, "old", "new"),
+        ("stopping", None, None, None),
+    ]
+
+
 def test_a_missing_file_or_zone_is_named(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(PipelineError, match=r"No such file: .*none\.log"):
         read_broker_log(spark, [str(tmp_path / "none.log")])

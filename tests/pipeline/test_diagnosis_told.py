@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kshim_pipeline.diagnosis.told import in_sessions, told
-from tests.pipeline.model_rows import decoded, epoch_record, group_record, member, rows_of
+from kshim_pipeline.schemas import LOG_LINES
+from tests.pipeline.model_rows import decoded, epoch_record, group_record, member, rows_of, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,3 +60,25 @@ def test_a_group_of_the_new_protocol_is_not_cut(spark: SparkSession) -> None:
     epochs = [epoch_record(number, number * 60 * MINUTE, 3, epoch=number) for number in range(1, 7)]
     rows = in_sessions(told(decoded(spark, *epochs), None, None, lambda _, frame: frame), enough_rows=2, most_rows=3)
     assert [row[0] for row in rows_of(rows, "session")] == [0] * 6
+
+
+def test_lines_without_a_group_are_told_to_the_groups_that_they_are_about(spark: SparkSession) -> None:
+    def line(number: int, type_: str, **fields: str) -> dict[str, Any]:
+        evidence = {"topic": "log", "partition": None, "offset": number}
+        return dict.fromkeys(LOG_LINES.names) | {"ts_ms": number, "type": type_, "evidence": evidence} | fields
+
+    lines = table(
+        spark,
+        LOG_LINES,
+        [
+            line(1, "static_replaced", group_id="g", member_id="old"),
+            line(2, "preparing", group_id="h"),
+            line(3, "static_fenced", member_id="old"),
+            line(4, "static_fenced", member_id="somebody"),
+            line(5, "stopping"),
+        ],
+    )
+    rows = told(decoded(spark), None, lines, lambda _, frame: frame).where("line is not null")
+    assert rows_of(rows, "line.ts_ms", "group_id", "line.group_id") == [
+        (1, "g", "g"), (2, "h", "h"), (3, "g", "g"), (5, "g", "g"), (5, "h", "h"),
+    ]  # fmt: skip

@@ -75,7 +75,7 @@ def told(
     if events is not None:
         rows = rows.unionByName(_of(events, F.col("group"), "ts_ms", "event"))
     if log_lines is not None:
-        rows = rows.unionByName(_of(log_lines, F.col("group_id"), "ts_ms", "line"))
+        rows = rows.unionByName(_of(_of_groups(log_lines), F.col("group_id"), "ts_ms", "line"))
     of_epochs = decoded.where("key_type in (3, 5, 6, 8, 16) and kind != 'unreadable' and group_id is not null")
     epochs = of_epochs.select("*", F.coalesce("member_id", "topic_regex", F.lit("")).alias("subject"))
     committed = decoded.where("kind = 'offset_commit' and not is_tombstone").join(
@@ -84,6 +84,18 @@ def told(
     return rows.unionByName(_of(epochs, F.col("group_id"), "timestamp_ms", "epoch")).unionByName(
         _of(committed, F.col("group_id"), "timestamp_ms", "commit")
     )
+
+
+def _of_groups(lines: DataFrame) -> DataFrame:
+    """Lines with the groups that they are about, which some do not name: a member that was fenced after another one had taken
+    its place, which the line about that names, and the broker that stops, which is about all groups.
+    """
+    named = lines.where("group_id is not null")
+    replaced = named.where("type = 'static_replaced'").select("member_id", F.col("group_id").alias("_group")).distinct()
+    fenced = lines.where("type = 'static_fenced'").join(replaced, "member_id").withColumn("group_id", F.col("_group"))
+    groups = named.select(F.col("group_id").alias("_group")).distinct()
+    stopping = lines.where("type = 'stopping'").crossJoin(groups).withColumn("group_id", F.col("_group"))
+    return named.unionByName(fenced.drop("_group")).unionByName(stopping.drop("_group"))
 
 
 def _of(rows: DataFrame, group: Column, at: str, kind: str) -> DataFrame:

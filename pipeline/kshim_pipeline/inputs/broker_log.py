@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
-from kshim.explain.sources.log_lines import parse_line
+from kshim.explain.sources.log_lines import parse_broker_line, parse_line
 from kshim_pipeline.errors import EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.files import expanded, one_to_a_task
 from kshim_pipeline.schemas import LOG_LINES
@@ -67,6 +67,7 @@ def _rows(path: str, zone: ZoneInfo) -> Iterator[dict[str, Any]]:
     opened = gzip.open if path.endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
-            row = parse_line(line.rstrip("\r\n"), zone)
+            text = line.rstrip("\r\n")
+            row = parse_line(text, zone) or parse_broker_line(text, zone)
             if row is not None:
                 yield row | {"evidence": {"topic": LOG, "partition": None, "offset": number}}
