@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from enum import IntEnum
+from operator import attrgetter
 from typing import Final
 
 
@@ -27,6 +28,7 @@ class RecordState(IntEnum):
 
 
 NOBODY: Final = ""
+_FIRST: Final = attrgetter("first")
 
 
 class Run:
@@ -147,7 +149,9 @@ class InFlightBatch:
         first, last = max(first, self.first), min(last, self.last)
         if first > last:
             return []
-        return self.runs[self._cut_before(first) : self._cut_before(last + 1)]
+        place = self._cut_before(first)
+        run = self.runs[place]
+        return [run] if run.last == last else self.runs[place : self._cut_before(last + 1)]
 
     def merge_until(self, last: int) -> None:
         """Records up to `last`, which are all done with, are one run from now on: what is looked at again and again is short."""
@@ -163,7 +167,7 @@ class InFlightBatch:
         """The place of the run that begins with `offset`, which is made if need be; the number of runs behind the last."""
         if offset > self.last:
             return len(self.runs)
-        place = bisect_right(self.runs, offset, key=lambda run: run.first) - 1
+        place = bisect_right(self.runs, offset, key=_FIRST) - 1
         run = self.runs[place]
         if run.first == offset:
             return place

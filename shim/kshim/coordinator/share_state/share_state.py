@@ -6,13 +6,18 @@ Source: Kafka's ShareGroupOffset and PersisterStateBatchCombiner.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kshim_protocol.internal.share_state import ShareSnapshotValue, ShareUpdateValue, StateBatch
 
 NO_START_OFFSET: Final = -1
 NO_COUNT: Final = -1
+
+
+_FIRST_OFFSET: Final = itemgetter(0)
+_LAST_OFFSET: Final = itemgetter(1)
 
 
 class Batch(NamedTuple):
@@ -44,7 +49,7 @@ class ShareState(NamedTuple):
 
     def after(self, update: ShareUpdateValue) -> ShareState:
         """With an update applied."""
-        batches = combined((*self.batches, *map(_batch, update.state_batches)), update.start_offset)
+        batches = combined(map(_batch, update.state_batches), update.start_offset, over=self.batches)
         return self._replace(
             leader_epoch=update.leader_epoch,
             start_offset=update.start_offset,
@@ -101,27 +106,31 @@ def _batch(value: StateBatch) -> Batch:
     return Batch(value.first_offset, value.last_offset, value.delivery_state, value.delivery_count)
 
 
-def combined(batches: Iterable[Batch], start_offset: int) -> tuple[Batch, ...]:
+def combined(batches: Iterable[Batch], start_offset: int, *, over: Sequence[Batch] = ()) -> tuple[Batch, ...]:
     """Batches that may overlap as ones that do not: the higher delivery count holds, then the higher state.
 
-    Equal neighbours are one; what is before the start offset is left out.
+    Equal neighbours are one; what is before the start offset is left out. `over` is what this has made of others, over which
+    they are laid.
     """
-    found: list[Batch] = []
+    found = list(over)
     for batch in batches:
         if batch.last_offset < batch.first_offset:
             continue
-        begin = bisect_left(found, batch.first_offset, key=lambda other: other.last_offset)
-        end = bisect_right(found, batch.last_offset, key=lambda other: other.first_offset)
+        if not found or found[-1].last_offset < batch.first_offset:
+            found.append(batch)
+            continue
+        begin = bisect_left(found, batch.first_offset, key=_LAST_OFFSET)
+        end = bisect_right(found, batch.last_offset, lo=begin, key=_FIRST_OFFSET)
         found[begin:end] = _over(found[begin:end], batch)
     joined: list[Batch] = []
     for batch in found:
         if batch.last_offset < start_offset:
             continue
         if batch.first_offset < start_offset:
-            batch = batch._replace(first_offset=start_offset)
+            batch = Batch(start_offset, *batch[1:])
         last = joined[-1] if joined else None
         if last is not None and last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
-            joined[-1] = last._replace(last_offset=batch.last_offset)
+            joined[-1] = Batch(last.first_offset, *batch[1:])
         else:
             joined.append(batch)
     return tuple(joined)
@@ -130,18 +139,18 @@ def combined(batches: Iterable[Batch], start_offset: int) -> tuple[Batch, ...]:
 def _over(before: list[Batch], batch: Batch) -> list[Batch]:
     """One batch laid over those that overlap with it."""
     found = []
-    at = batch.first_offset
+    at, end = batch.first_offset, batch.last_offset
     for other in before:
         if other.first_offset < batch.first_offset:
-            found.append(other._replace(last_offset=batch.first_offset - 1))
+            found.append(Batch(other.first_offset, batch.first_offset - 1, *other[2:]))
         elif at < other.first_offset:
-            found.append(batch._replace(first_offset=at, last_offset=other.first_offset - 1))
-        first, last = max(other.first_offset, batch.first_offset), min(other.last_offset, batch.last_offset)
-        winner = max(other, batch, key=lambda one: (one.delivery_count, one.delivery_state))
-        found.append(winner._replace(first_offset=first, last_offset=last))
-        if other.last_offset > batch.last_offset:
-            found.append(other._replace(first_offset=batch.last_offset + 1))
+            found.append(Batch(at, other.first_offset - 1, *batch[2:]))
+        first, last = max(other.first_offset, batch.first_offset), min(other.last_offset, end)
+        is_higher = (other.delivery_count, other.delivery_state) >= (batch.delivery_count, batch.delivery_state)
+        found.append(Batch(first, last, *(other if is_higher else batch)[2:]))
+        if other.last_offset > end:
+            found.append(Batch(end + 1, *other[1:]))
         at = last + 1
-    if at <= batch.last_offset:
-        found.append(batch._replace(first_offset=at))
+    if at <= end:
+        found.append(Batch(at, *batch[1:]))
     return found
