@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.deadlines import Deadlines
+from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.config import ShareSettings, ShareSettingsOf
 from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Event, Now, Step
@@ -62,11 +62,13 @@ class Delivery:
     """One share partition at work: its records in flight, its log, and the state of its writes.
 
     `share` is None while it is read; `error` is then why that failed, NONE while it is on its way. `looked_at` is the offset
-    at which those who wait have looked for records last. `is_over`: it was forgotten, and nothing is acquired of it any more.
+    at which those who wait have looked for records last. `is_over`: it was forgotten, and nothing is acquired of it any more; as
+    in Kafka its locks still end. `key` is that of its next deadline.
     """
 
-    def __init__(self, place: Place, partition: Partition) -> None:
+    def __init__(self, place: Place, partition: Partition, key: Key) -> None:
         self.place = place
+        self.key = key
         self.partition = partition
         self.share: SharePartition | None = None
         self.error = ErrorCode.NONE
@@ -117,8 +119,9 @@ class SharePartitions:
         self._given_of: deque[tuple[bytes, int]] = deque()
         self._is_offering = False
         self._deadlines = Deadlines()
-        self._by_key: dict[tuple[str, ...], Place] = {}
-        self._troubles: dict[tuple[str, ...], tuple[str, TroublesOfPartition]] = {}  # by deadline, with the group id
+        self._by_key: dict[Key, Delivery] = {}
+        self._count = 0
+        self._troubles: dict[Key, tuple[str, TroublesOfPartition]] = {}  # by deadline, with the group id
 
     def limits(self, group_id: str, *, max_records: int = 1, batch_size: int = 1, is_exact: bool = False) -> Limits:
         """What holds for a group, and for one request of its members."""
@@ -145,7 +148,9 @@ class SharePartitions:
         delivery = self._deliveries.get(place)
         if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
             self.forget(place)
-            delivery = self._deliveries[place] = Delivery(place, partition)
+            self._count += 1
+            key = _key(place, "lock", f"{self._count:010}")
+            delivery = self._deliveries[place] = Delivery(place, partition, key)
             self._of_partition.setdefault(place[1:], {})[place] = None
             self._read(delivery, now)
         return delivery
@@ -162,8 +167,6 @@ class SharePartitions:
     def forget(self, place: Place) -> None:
         """What is known of a share partition does not hold any more. Who waits for its records gets none of them."""
         delivery = self._deliveries.get(place)
-        self._deadlines.cancel(_key(place))
-        self._by_key.pop(_key(place), None)
         if delivery is not None:
             self._drop(place)
             delivery.is_over = True
@@ -193,6 +196,9 @@ class SharePartitions:
         """Topics are gone."""
         for place in [place for place in self._deliveries if place.topic_id in topic_ids]:
             self.forget(place)
+        for key in [key for key, delivery in self._by_key.items() if delivery.place.topic_id in topic_ids]:
+            self._deadlines.cancel(key)
+            del self._by_key[key]
 
     def _read(self, delivery: Delivery, now: Now) -> None:
         place = delivery.place
@@ -336,11 +342,11 @@ class SharePartitions:
             error = ErrorCode(response.results[0].partitions[0].error_code)
             has_moved = write.settle(error, now.mono_ms)
             self._gather(delivery, now)
-            if self._deliveries.get(place) is delivery:
-                if error in _FENCED:
+            if error in _FENCED:
+                if self._deliveries.get(place) is delivery:
                     self.forget(place)
-                else:
-                    self.rearm(delivery)
+            else:
+                self.rearm(delivery)
             then(_told(error))  # as in Kafka before others look: a session that ends by it gives nothing of theirs back
             if has_moved:
                 self._released(delivery)
@@ -352,14 +358,13 @@ class SharePartitions:
 
     def rearm(self, delivery: Delivery) -> None:
         """Wait for the first lock that ends."""
-        key = _key(delivery.place)
         deadline_ms = None if delivery.share is None else delivery.share.next_deadline()
         if deadline_ms is None:
-            self._deadlines.cancel(key)
-            self._by_key.pop(key, None)
+            self._deadlines.cancel(delivery.key)
+            self._by_key.pop(delivery.key, None)
         else:
-            self._by_key[key] = delivery.place
-            self._deadlines.set(key, deadline_ms)
+            self._by_key[delivery.key] = delivery
+            self._deadlines.set(delivery.key, deadline_ms)
 
     def next_deadline(self) -> int | None:
         """When `advance` is next due, in monotonic ms; perhaps too early. None: nobody holds anything, and all is told."""
@@ -371,9 +376,8 @@ class SharePartitions:
             if key in self._troubles:
                 self._tell_troubles(key, now)
                 continue
-            delivery = self._deliveries.get(self._by_key.pop(key))
-            if delivery is None or delivery.share is None:
-                continue
+            delivery = self._by_key.pop(key)
+            assert delivery.share is not None, delivery
             write = delivery.share.release_expired(self.limits(delivery.place.group_id), now.mono_ms)
             self._gather(delivery, now)
             if write is None:
@@ -396,15 +400,15 @@ class SharePartitions:
         troubles, share.troubles = share.troubles, []
         self._troubles[key][1].add(troubles, self._find_group(place.group_id), now.mono_ms)
 
-    def _tell_troubles(self, key: tuple[str, ...], now: Now) -> None:
+    def _tell_troubles(self, key: Key, now: Now) -> None:
         group_id, troubles = self._troubles.pop(key)
         group = self._find_group(group_id)
         if group is not None:  # else it was deleted meanwhile
             self._tell(list(troubles.events(group, self.limits(group_id), now)))
 
 
-def _key(place: Place, name: str = "lock") -> tuple[str, ...]:
-    return (name, place.group_id, place.topic_id.hex(), f"{place.partition_index:010}")
+def _key(place: Place, *names: str) -> Key:
+    return (names[0], place.group_id, place.topic_id.hex(), f"{place.partition_index:010}", *names[1:])
 
 
 def _told(error: ErrorCode) -> ErrorCode:

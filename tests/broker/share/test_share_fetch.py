@@ -103,6 +103,15 @@ def test_a_lock_that_ends_returns_records_to_others() -> None:
     assert first.say((0, 14, ACCEPT)) == "INVALID_RECORD_STATE Member is not the owner of batch record"
 
 
+def test_a_lock_ends_though_nobody_reads_the_group_any_more() -> None:
+    node, member = a_reader(batches=1)
+    assert member.acquire() == "0:0-4x1"
+    member.fetch(partitions=(), forget=(0,))  # what the session does not have at its end is not given back
+    member.client.close()
+    node.pass_ms(LOCK_MS)
+    assert Member(node, "b").acquire() == "0:0-4x2"
+
+
 def test_a_renewed_lock_holds_longer() -> None:
     node, member = a_reader()
     member.acquire()
