@@ -75,7 +75,8 @@ def told(
     if events is not None:
         rows = rows.unionByName(_of(events, F.col("group"), "ts_ms", "event"))
     if log_lines is not None:
-        rows = rows.unionByName(_of(_of_groups(log_lines), F.col("group_id"), "ts_ms", "line"))
+        lines = materialize("log lines", log_lines)  # they are read three times
+        rows = rows.unionByName(_of(_of_groups(lines), F.col("group_id"), "ts_ms", "line"))
     of_epochs = decoded.where("key_type in (3, 5, 6, 8, 16) and kind != 'unreadable' and group_id is not null")
     epochs = of_epochs.select("*", F.coalesce("member_id", "topic_regex", F.lit("")).alias("subject"))
     committed = decoded.where("kind = 'offset_commit' and not is_tombstone").join(
