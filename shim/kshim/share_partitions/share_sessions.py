@@ -5,6 +5,7 @@ Source: Kafka's SharePartitionManager.newContext and ShareSessionCache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -56,11 +57,11 @@ class ShareSession:
         self.partitions[place] = has_failed
         return is_due or has_records or has_failed
 
-    def rotate(self, epoch: int) -> list[Place]:
-        """The partitions, beginning with another one in each epoch, so that none is always the last."""
-        places = list(self.partitions)
-        begin = epoch % len(places) if places else 0
-        return places[begin:] + places[:begin]
+
+def rotated(places: Sequence[Place], epoch: int) -> list[Place]:
+    """Partitions, beginning with another one in each epoch, so that none is always the last."""
+    begin = epoch % len(places) if places else 0
+    return [*places[begin:], *places[:begin]]
 
 
 class ShareSessions:

@@ -307,6 +307,16 @@ def test_the_first_fetch_of_several_partitions_is_answered_when_those_that_were_
     assert member.acquire() == "2:0-0x1"
 
 
+def test_partitions_that_do_not_exist_take_no_turn() -> None:
+    node = configured(a_share_node(partitions=2), auto_offset_reset="earliest")
+    member = Member(node, "a")
+    member.join()
+    produce(node.client("p"), "t", a_batch(b"x"))
+    assert member.acquire(partitions=(7,)) == "7:UNKNOWN_TOPIC_OR_PARTITION"
+    # Of the two that exist the second is read first, and is enough for a request that wants no bytes.
+    assert member.acquire(partitions=(0, 1), min_bytes=0) == "1: 7:UNKNOWN_TOPIC_OR_PARTITION"
+
+
 def test_the_first_fetch_of_several_partitions_waits_until_those_that_were_read_are_enough() -> None:
     node = configured(a_share_node(partitions=3), auto_offset_reset="earliest")
     for index in (0, 1):

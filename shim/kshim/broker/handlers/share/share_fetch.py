@@ -16,7 +16,7 @@ from kshim.broker.request import PendingReply, answered, handles, needs_feature
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
 from kshim.share_partitions.acquisition import Limits
-from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place, ShareSession, next_epoch
+from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place, ShareSession, next_epoch, rotated
 from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.share_fetch import (
@@ -173,14 +173,14 @@ class _ShareFetch:
             self._read_states(places)
 
     def _find_partitions(self) -> dict[Place, Partition]:
-        """Those of the session that are here; the others are in `_errors`."""
+        """Those of the session that are here, in the order in which they have their turn; the others are in `_errors`."""
         places = {}
-        for place in self._session.rotate(self._request.share_session_epoch):
+        for place in self._session.partitions:
             try:
                 places[place] = require_partition(self._node, place, self._context)
             except KafkaError as error:
                 self._errors[place] = error.code
-        return places
+        return {place: places[place] for place in rotated(tuple(places), self._request.share_session_epoch)}
 
     def _has_found(self, found: dict[Place, _Found]) -> None:
         self._found = found
@@ -245,7 +245,9 @@ class _ShareFetch:
             if missing_bytes > 0 or not acquirable:
                 return missing_bytes
         found = {place: _Found(error=error) for place, error in self._errors.items()}
-        found |= {place: _Found(error=one.error) for place, one in self._deliveries.items() if one.error}
+        found |= {
+            place: _Found(error=one.error) for place, one in self._deliveries.items() if one.error and place in places
+        }
         if self._request.max_bytes < 0:
             self._has_found(found | dict.fromkeys(acquirable, _Found(error=ErrorCode.UNKNOWN_SERVER_ERROR)))
             return None
