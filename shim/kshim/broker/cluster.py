@@ -297,6 +297,8 @@ class Cluster:
         config = ShareStateConfig(
             self.config.share_coordinator_state_topic_num_partitions,
             self.config.share_coordinator_snapshot_update_records_per_snapshot,
+            self.config.share_coordinator_state_topic_prune_interval_ms,
+            self.config.share_coordinator_cold_partition_snapshot_interval_ms,
         )
         if partition_count is not None:
             config = config._replace(state_topic_num_partitions=partition_count)

@@ -88,7 +88,7 @@ class StepApplier:
         if step.events:
             self._publish(step.events)
         step.at_work = None
-        if step.once_durable or step.markers or step.lookups or step.errands or step.topics_wanted:
+        if step.once_durable or step.log_starts or step.markers or step.lookups or step.errands or step.topics_wanted:
             self._go_on(step)
 
     def partitions_of(self, step: Step) -> list[Partition]:
@@ -146,6 +146,8 @@ class StepApplier:
             logs = self.partitions_of(step)
             for then in step.once_durable:
                 self._when_durable(step, logs, partial(self._decided, then))
+        if step.log_starts:
+            self._when_durable(step, self.partitions_of(step), partial(self._delete_beginnings, step))
         for lookup in step.lookups:
             self._look_up(lookup)
         for errand in step.errands:
@@ -159,6 +161,18 @@ class StepApplier:
         following = None if lost else then()  # lost: the shard has been given up
         if following is not None:
             self.apply(following)
+
+    def _delete_beginnings(self, step: Step, lost: Collection[Partition]) -> None:
+        """Have logs begin later, now that what makes their beginnings dispensable is durable."""
+        if lost:
+            return
+        for index, offset in step.log_starts:
+            partition = self._topics.partition(step.topic, index)
+            try:
+                if partition is not None and offset > partition.log.start_offset:
+                    partition.delete_before(offset)
+            except LogError as error:
+                self._report(error, partition)
 
     def _when_durable(
         self, step: Step, logs: Collection[Partition], done: Callable[[Collection[Partition]], None]

@@ -155,8 +155,10 @@ class BrokerConfig:
     producer_id_expiration_ms: int
     queued_max_request_bytes: int
     """-1: the server's own limit."""
+    share_coordinator_cold_partition_snapshot_interval_ms: int
     share_coordinator_snapshot_update_records_per_snapshot: int
     share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_prune_interval_ms: int
     share_coordinator_state_topic_segment_bytes: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int

@@ -166,6 +166,9 @@ _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     ("kshim.streams.version",              "int",     "1",          "0..1",        "The level of the feature streams.version of a new data directory, which UpdateFeatures changes later."),
     ("kshim.transaction.version",          "int",     "2",          "0..2",        "The level of the feature transaction.version of a new data directory, which UpdateFeatures changes later."),
     ("kshim.unsent.max.bytes",             "long",    "536870912",  "1+",          "While more bytes of responses than this wait for slow clients, the slowest are disconnected."),
+    # Kafka's too, which does not describe them.
+    ("share.coordinator.cold.partition.snapshot.interval.ms", "int", "300000", "1+", "A share partition whose last snapshot is as old is written again, so that what is before it can be removed."),
+    ("share.coordinator.state.topic.prune.interval.ms", "int", "300000", "1+",     "The interval at which what is before the snapshots of all share partitions is removed from __share_group_state."),
     ("super.users",                        "string",  "",           "",            "Principals that may do everything, as TYPE:NAME separated by semicolons."),
 )
 

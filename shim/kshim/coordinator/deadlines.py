@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable
 
 Key = tuple[str, ...]
-"""What a deadline belongs to: ("join", group), ("sync", group), ("session", group, member), ("expiry", partition).
+"""What a deadline belongs to: ("join", group), ("sync", group), ("session", group, member), ("expiry", partition),
+("share_prune", partition), ("share_snapshot", partition).
 
 In a group of the new protocol a member has its own: ("rebalance", group, member), ("join", ...) and ("sync", ...)."""
 

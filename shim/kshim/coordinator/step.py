@@ -184,7 +184,8 @@ class Step:
     (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.
     `lookups`, `errands` and `topics_wanted` are begun after that, too; their results are other inputs.
     Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
-    promised, and not at all when that is lost; what it returns is to be applied.
+    promised, and not at all when that is lost; what it returns is to be applied. `log_starts` has pairs of a partition of
+    `topic` and the offset at which its log is to begin; what is before is deleted under the same condition.
 
     `partitions`: those of `topic` whose state this step is made from, written or only read; no response may be sent
     before what is in their logs by now is as durable as was promised. `at_work`: the one of them that may be half
@@ -196,6 +197,7 @@ class Step:
         "at_work",
         "errands",
         "events",
+        "log_starts",
         "lookups",
         "markers",
         "once_durable",
@@ -214,6 +216,7 @@ class Step:
         self.errands: Sequence[Errand] = ()
         self.topics_wanted: Sequence[TopicsWanted] = ()
         self.once_durable: Sequence[Callable[[], Step | None]] = ()
+        self.log_starts: Sequence[tuple[int, int]] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []
         self.events: list[Event] = []

@@ -10,6 +10,7 @@ import pytest
 
 from kshim.coordinator.share_state.config import ShareStateConfig
 from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
+from kshim.coordinator.share_state.share_state import ShareState
 from kshim.coordinator.step import Now, RequestContext, Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
@@ -35,6 +36,8 @@ class World:
         self.config = ShareStateConfig(**config)
         self.topics = Topics({"t": 3})
         self.logs: dict[int, list[bytes]] = {}
+        self.starts: dict[int, int] = {}
+        self.ends: dict[int, int] = {}
         self.append_errors: list[ErrorCode] = []
         self.now = Now(START_MONO_MS, START_WALL_MS)
         self.coordinator = ShareStateCoordinator(self.config, topics=self.topics)
@@ -50,12 +53,28 @@ class World:
                 append.failed(self.append_errors.pop(0), step)
                 continue
             log = self.logs.setdefault(append.partition, [])
-            offset = parse_batch_header(log[-1]).last_offset + 1 if log else 0
+            offset = self.ends.get(append.partition, 0)
+            self.ends[append.partition] = offset + 1
             log.append(set_base_offset(append.batch, offset))
             append.written(offset, step)
+        for partition, start_offset in step.log_starts:
+            self.starts[partition] = start_offset
+            log = self.logs[partition]
+            log[:] = [batch for batch in log if parse_batch_header(batch).last_offset >= start_offset]
         for ticket, response in step.replies:
             assert isinstance(ticket, Call)
             ticket.complete(response)
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass; timers fire in order, each at its own instant."""
+        end_ms = self.now.mono_ms + ms
+        while (deadline_ms := self.coordinator.next_deadline()) is not None and deadline_ms <= end_ms:
+            self._move(deadline_ms - self.now.mono_ms)
+            self.apply(self.coordinator.advance(self.now))
+        self._move(end_ms - self.now.mono_ms)
+
+    def _move(self, ms: int) -> None:
+        self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)
 
     def restart(self) -> None:
         self.coordinator = ShareStateCoordinator(self.config, topics=self.topics)
@@ -248,10 +267,15 @@ def test_a_dialogue_with_the_answers_and_records_of_a_live_kafka() -> None:
     ]
 
 
-def test_after_so_many_updates_comes_a_snapshot_with_the_first_time_of_the_state() -> None:
+def state_of_the_only_partition(world: World) -> ShareState:
+    ((_, found),) = [item for shard in world.coordinator._shards.values() for item in shard.states.items()]
+    return found
+
+
+def test_after_so_many_updates_comes_a_snapshot_with_its_own_time() -> None:
     world = World(snapshot_update_records_per_snapshot=2)
     world.initialize(0, 1, 0)
-    world.now = Now(START_MONO_MS + 5, START_WALL_MS + 5)
+    world.pass_ms(5)
     for offset in range(4):
         world.write(0, 1, 0, -1, 0, (offset, offset, 2, 1))
     assert world.records()[1:] == [
@@ -260,9 +284,18 @@ def test_after_so_many_updates_comes_a_snapshot_with_the_first_time_of_the_state
         "snapshot 1 state 1 leader 0 from 0 done 0 0-2:2x1",
         "update 1 leader 0 from 0 done 0 3-3:2x1",
     ]
-    (state,) = (shard.states for shard in world.coordinator._shards.values() if shard.states)
-    ((_, found),) = state.items()
-    assert (found.create_ms, found.write_ms) == (START_WALL_MS, START_WALL_MS + 5)
+    found = state_of_the_only_partition(world)
+    assert (found.create_ms, found.write_ms) == (START_WALL_MS + 5, START_WALL_MS + 5)
+
+
+def test_a_snapshot_that_came_early_does_not_put_off_the_next() -> None:
+    world = World(snapshot_update_records_per_snapshot=2)
+    world.initialize(0, 1, 0)
+    world.write(0, 1, 0, -1, 0, (0, 0, 2, 1))
+    world.initialize(0, 1, 0)
+    world.write(0, 1, 0, -1, 0, (0, 0, 2, 1))
+    world.write(0, 1, 0, -1, 0, (1, 1, 2, 1))
+    assert [record.split()[0] for record in world.records()] == ["snapshot", "update", "snapshot", "update", "snapshot"]
 
 
 def test_after_a_crash_every_state_is_as_it_was() -> None:

@@ -302,8 +302,9 @@ def _changed(
     )
     if state.update_count < shard.config.snapshot_update_records_per_snapshot:
         return update
-    after = state.after(update)
-    return after._replace(snapshot_epoch=state.snapshot_epoch + 1, write_ms=context.now.wall_ms).snapshot()
+    now_ms = context.now.wall_ms
+    epoch = state.snapshot_epoch + 1
+    return state.after(update)._replace(snapshot_epoch=epoch, create_ms=now_ms, write_ms=now_ms).snapshot()
 
 
 def delete_share_group_state(

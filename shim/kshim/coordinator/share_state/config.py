@@ -10,3 +10,5 @@ class ShareStateConfig(NamedTuple):
 
     state_topic_num_partitions: int = 50
     snapshot_update_records_per_snapshot: int = 500
+    state_topic_prune_interval_ms: int = 300_000
+    cold_partition_snapshot_interval_ms: int = 300_000

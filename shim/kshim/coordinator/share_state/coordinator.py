@@ -11,7 +11,7 @@ from kshim.coordinator.runtime import CoordinatorRuntime, FindShard
 from kshim.coordinator.share_state import apis
 from kshim.coordinator.share_state.config import ShareStateConfig
 from kshim.coordinator.share_state.replay import ShareStateReplay
-from kshim.coordinator.share_state.shard import SharePartitionKey, ShareStateShard
+from kshim.coordinator.share_state.shard import PRUNE, SNAPSHOT, SharePartitionKey, ShareStateShard, done, given_up
 from kshim.coordinator.step import SHARE_STATE_TOPIC, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request
@@ -66,7 +66,7 @@ class ShareStateCoordinator(CoordinatorRuntime[ShareStateShard]):
             step = self.begin()
             step.works_on(partition)
             for key in [key for key in shard.states if key.topic_id in topic_ids]:
-                shard.append(step, key, None, now, written=_done, failed=_given_up)
+                shard.append(step, key, None, now, written=done, failed=given_up)
             yield step
 
     # Shards
@@ -77,25 +77,28 @@ class ShareStateCoordinator(CoordinatorRuntime[ShareStateShard]):
     def _new_replay(self, shard: ShareStateShard) -> ShareStateReplay:
         return ShareStateReplay(shard)
 
+    def _activated(self, shard: ShareStateShard, now: Now) -> None:
+        shard.begin_upkeep(now)
+
     def _loaded(self, shard: ShareStateShard, now: Now, step: Step) -> None:
         """Nothing waits for it."""
 
     def _unload(self, shard: ShareStateShard, error: ErrorCode, step: Step) -> None:
-        """No request waits in a shard, and it has no deadlines."""
+        """No request waits in a shard."""
         shard.states.clear()
+        shard.end_upkeep()
 
     # Time
 
     def _shard_of_deadline(self, key: Key) -> ShareStateShard | None:
-        raise AssertionError(f"deadline of nothing: {key}")
+        assert key[0] in (PRUNE, SNAPSHOT), f"deadline of nothing: {key}"
+        return self._shards.get(int(key[1]))
 
     def _fire(self, key: Key, shard: ShareStateShard, now: Now, step: Step) -> None:
-        raise AssertionError(f"deadline of nothing: {key}")
-
-
-def _done(step: Step) -> None:
-    """Nobody waits."""
-
-
-def _given_up(error: ErrorCode, step: Step) -> None:
-    """As in Kafka, what could not be forgotten stays."""
+        """Something is due that is done regularly, as long as there are share partitions."""
+        if shard.states:
+            self._deadlines.set(key, self.next_check(now.mono_ms, shard.upkeep_interval_ms(key[0])))
+        if key[0] == PRUNE:
+            shard.prune(step)
+        else:
+            shard.snapshot_cold(step, now)

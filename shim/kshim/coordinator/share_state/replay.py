@@ -60,4 +60,4 @@ class ShareStateReplay:
             shard.skipped[key] = shard.skipped.get(key, 0) + 1
             return
         value = None if record.value is None else parse_share_value(key, record.value)
-        shard.apply(SharePartitionKey(key.group_id, key.topic_id, key.partition), value)
+        shard.apply(SharePartitionKey(key.group_id, key.topic_id, key.partition), value, record.offset)

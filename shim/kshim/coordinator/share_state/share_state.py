@@ -32,8 +32,10 @@ class Batch(NamedTuple):
 class ShareState(NamedTuple):
     """One share partition. `batches` are in order, do not overlap, and begin at the start offset at the earliest.
 
-    `update_count`: how many updates were written since the snapshot. `fencing_epoch`: the newest leader epoch ever heard of;
-    a state that begins again has leader epoch 0, and still refuses older leaders.
+    `create_ms` and `write_ms` are those of the snapshot: they differ where it was written because the one before was old.
+    `snapshot_offset`: where it stands in the log. `update_count`: how many updates count for the next one.
+    `fencing_epoch`: the newest leader epoch ever heard of; a state that begins again has leader epoch 0, and still refuses
+    older leaders.
     """
 
     snapshot_epoch: int
@@ -46,6 +48,7 @@ class ShareState(NamedTuple):
     batches: tuple[Batch, ...] = ()
     update_count: int = 0
     fencing_epoch: int = 0
+    snapshot_offset: int = -1
 
     def after(self, update: ShareUpdateValue) -> ShareState:
         """With an update applied."""
@@ -73,9 +76,11 @@ class ShareState(NamedTuple):
         )
 
 
-def state_of(value: ShareSnapshotValue, before: ShareState | None) -> ShareState:
-    """What a snapshot says, which follows on a state, or begins one."""
+def state_of(value: ShareSnapshotValue, offset: int, before: ShareState | None, *, max_updates: int) -> ShareState:
+    """What a snapshot says, which follows on a state, or begins one. It is due after `max_updates`; as in Kafka, one that
+    comes earlier does not put off the next."""
     newest_epoch = 0 if before is None else before.fencing_epoch
+    update_count = 0 if before is None or before.update_count >= max_updates else before.update_count
     return ShareState(
         value.snapshot_epoch,
         value.state_epoch,
@@ -85,7 +90,9 @@ def state_of(value: ShareSnapshotValue, before: ShareState | None) -> ShareState
         value.create_timestamp,
         value.write_timestamp,
         tuple(map(_batch, value.state_batches)),
+        update_count=update_count,
         fencing_epoch=max(newest_epoch, value.leader_epoch),
+        snapshot_offset=offset,
     )
 
 
