@@ -11,7 +11,9 @@ from unittest.mock import patch
 from kshim.broker.handlers.share.reading import Run as ReadRun
 from kshim.coordinator.share_state import share_state
 from kshim.coordinator.share_state.replay import ShareStateReplay
+from kshim.coordinator.share_state.shard import ShareStateShard
 from kshim.coordinator.share_state.share_state import Batch, ShareState
+from kshim.coordinator.step import Step
 from kshim.partitions.fetch_purgatory import FetchPurgatory
 from kshim.share_partitions import share_partition
 from kshim.share_partitions.acquisition import Limits
@@ -138,6 +140,24 @@ def _replay_leaves_out_the_last() -> AbstractContextManager[Any]:
     return patch.object(ShareStateReplay, "feed", feed)
 
 
+def _only_the_newest_snapshot_stays(self: ShareStateShard, step: Step) -> None:
+    newest = max((state.snapshot_offset for state in self.states.values()), default=0)
+    if newest > 0:
+        step.log_starts = [(self.partition, newest)]
+
+
+def _the_oldest_goes_too(original: Any, self: ShareStateShard, step: Step) -> None:
+    original(self, step)
+    step.log_starts = [(partition, offset + 1) for partition, offset in step.log_starts]
+
+
+def _forgotten_when_cold(original: Any, self: ShareStateShard, *given: Any) -> None:
+    states = self.states
+    self.states = {key: state._replace(batches=()) for key, state in states.items()}
+    original(self, *given)
+    self.states = states
+
+
 def _renewal_does_nothing(original: Any, self: SharePartition, member_id: str, batches: Any, *given: Any) -> Any:
     ends = {run.first: run.deadline_ms for run in self.runs}
     found = original(self, member_id, batches, *given)
@@ -227,6 +247,9 @@ DEFECTS: dict[str, Defect] = {
     "older states hold": _around(share_state, "_over", _older_states_hold),
     "updates are not read back": _replay_takes_only_snapshots,
     "the last record is not read back": _replay_leaves_out_the_last,
+    "all snapshots but the newest are removed": _replaced(ShareStateShard, "prune", _only_the_newest_snapshot_stays),
+    "the oldest snapshot is removed, too": _around(ShareStateShard, "prune", _the_oldest_goes_too),
+    "old snapshots are written again without states": _around(ShareStateShard, "snapshot_cold", _forgotten_when_cold),
     # What is sent
     "records are sent in part": _around(
         ReadRun, "batches_between", lambda original, self, first, last: original(self, first, first)

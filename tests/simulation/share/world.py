@@ -54,6 +54,8 @@ CONFIG = {
     "group.share.partition.max.record.locks": str(WINDOW),
     "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.snapshot.update.records.per.snapshot": "4",
+    "share.coordinator.state.topic.prune.interval.ms": str(2 * LOCK_MS),
+    "share.coordinator.cold.partition.snapshot.interval.ms": str(3 * LOCK_MS),
     "offsets.topic.num.partitions": "1",
 }
 UNAVAILABLE = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER}
