@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -118,6 +119,7 @@ class SharePartitions:
         self._of_partition: dict[tuple[bytes, int], dict[Place, None]] = {}  # those of all groups
         self._given_of: deque[tuple[bytes, int]] = deque()
         self._is_offering = False
+        self._held_writes: list[Errand] | None = None
         self._deadlines = Deadlines()
         self._by_key: dict[Key, Delivery] = {}
         self._count = 0
@@ -347,12 +349,31 @@ class SharePartitions:
                     self.forget(place)
             else:
                 self.rearm(delivery)
-            then(_told(error))  # as in Kafka before others look: a session that ends by it gives nothing of theirs back
-            if has_moved:
-                self._released(delivery)
+            with self._writes_held():
+                then(_told(error))
+                if has_moved:
+                    self._released(delivery)
             return None
 
-        self._ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
+        errand = Errand(SHARE_STATE_TOPIC, request, now, settle)
+        if self._held_writes is None:
+            self._ask(errand)
+        else:
+            self._held_writes.append(errand)
+
+    @contextmanager
+    def _writes_held(self) -> Iterator[None]:
+        """As in Kafka a session that ends once something is written has begun to give back what it holds before others look,
+        and that is not written yet: they get nothing of it.
+        """
+        held: list[Errand] = []
+        self._held_writes = held
+        try:
+            yield
+        finally:
+            self._held_writes = None
+            for errand in held:
+                self._ask(errand)
 
     # Time
 

@@ -451,6 +451,27 @@ def test_errors_of_partitions_are_answered_at_once_until_they_are_forgotten() ->
     assert in_words(unknown) == "0:UNKNOWN_TOPIC_ID"
 
 
+def test_a_negative_batch_size_is_none() -> None:
+    found = []
+    for batch_size in (0, -1):
+        _, member = a_reader(batches=2)
+        assert member.acquire(max_records=1) == "0:0-4x1"
+        assert member.say((0, 4, RELEASE)) == "NONE"
+        found.append(member.acquire(batch_size=batch_size))
+    assert found[0] == found[1] != ""
+
+
+def test_what_a_session_gives_back_with_its_end_is_not_there_for_those_whom_the_end_wakes() -> None:
+    node, member = a_reader(batches=2)
+    member.acquire(batch_size=1)
+    waiting = Member(node, "b")
+    waiting.acquire()
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    # The start moves behind what is accepted, which wakes; the rest is given back, but that is not written yet.
+    member.fetch(epoch=-1, said={0: [(0, 4, ACCEPT)]}, partitions=())
+    assert waiting.client.is_waiting
+
+
 def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants() -> None:
     node, member = a_reader(batches=1)
     member.client.send(member.fetch_request(min_bytes=120, max_wait_ms=500))
