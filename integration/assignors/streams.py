@@ -73,7 +73,7 @@ class StreamsGroup:
             grown = self.subtopologies[name].task_count + source.randint(1, 3)
             self.subtopologies[name] = self.subtopologies[name]._replace(task_count=grown)
         if source.random() < 0.1:
-            self.standby_replicas = source.randint(0, 2)
+            self.standby_replicas = source.randint(0, 4)
 
     def join(self, source: random.Random, count: int) -> None:
         """New members, of processes that are there or of others."""
@@ -98,7 +98,7 @@ def random_group(source: random.Random) -> StreamsGroup:
         str(number): SubtopologyTasks(source.randint(1, 8), source.random() < 0.6)
         for number in range(source.choice((1, 2, 3, 4, 14)))
     }
-    group = StreamsGroup({}, subtopologies, source.choice((0, 0, 1, 2)))
+    group = StreamsGroup({}, subtopologies, source.choice((0, 0, 1, 2, 4)))
     group.join(source, source.choice((1, 2, 3, 5, 8, 20)))
     return group
 

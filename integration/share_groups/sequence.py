@@ -217,7 +217,9 @@ class Sequence:
         self._settle(asked)
         if step.verb == "heartbeat":
             self._await_initialized(step)
-        reads_on = step.verb == "fetch" and len(step.options["topics"]) > 1  # states of others than those that were enough
+        reads_on = (
+            step.verb == "fetch" and len(step.options["topics"]) > 1
+        )  # states of others than those that were enough
         if step.verb in ("alter-offsets", "delete-offsets") or asked.epoch == -1 or reads_on:  # that is done aside
             time.sleep(_SETTLE_S * self.pace)
 

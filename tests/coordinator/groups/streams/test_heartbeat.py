@@ -12,6 +12,7 @@ import pytest
 from kshim.coordinator.groups.streams.group import StreamsGroup
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.streams_group_heartbeat import TaskOffset
 from tests.coordinator.groups.streams.world import DELAY_MS, INTERVAL_MS, SESSION_MS, World, stateful, stateless
 
 
@@ -246,3 +247,16 @@ def test_stateless_subtopologies_get_no_standby_tasks() -> None:
     world.join("a")
     assert world.join("b") == "3 nothing"
     assert not any(target.standby for target in world.streams_group.targets.values())
+
+
+def test_the_table_of_members_has_not_grown_yet_for_a_member_whose_joining_makes_a_target() -> None:
+    # Two ids that are in one slot of a hash map: which one comes first follows from the table of members.
+    first, second = "dee0d639920815d00847720d", "7ec92bd3b9acb65c2044d6ad"
+    world = World({"t": 1}, topology=stateless("t"), initial_rebalance_delay_ms=0, assignment_interval_ms=0)
+    for member_id in ("a", second, "b", first):
+        world.join(member_id)
+    for member_id in (first, second):
+        world.beat(member_id, task_offsets=(TaskOffset(subtopology_id="0", partition=1, offset=5),))
+    world.topics.topics["t"] = 2, 0
+    world.join("c")
+    assert world.streams_group.target(first).active == {("0", 1)}

@@ -36,7 +36,7 @@ from kshim.coordinator.groups.streams.updates import (
     StreamsUpdate,
     TargetEpoch,
 )
-from kshim.coordinator.hash_order import hash_map_order
+from kshim.coordinator.hash_order import hash_map_order, timeline_order
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.streams_group import (
     LastAssignmentConfig,
@@ -265,11 +265,12 @@ class StreamsPlan:
         group = self.group
         if not configured.is_ready or configured.subtopologies is None:
             return dict.fromkeys(group.members, NO_TASKS)
-        known = [member_id for member_id in group.member_ids() if member_id != joining_id]
-        members = {
-            member_id: self._for_assignor(group.members[member_id])
-            for member_id in (*known, *(() if joining_id is None else (joining_id,)))
-        }
+        if joining_id is None:
+            in_order = group.member_ids()
+        else:  # the table of members has not grown for it yet
+            known = [member_id for member_id in group.members if member_id != joining_id]
+            in_order = [*timeline_order(known, most=self.base.most_members), joining_id]
+        members = {member_id: self._for_assignor(group.members[member_id]) for member_id in in_order}
         subtopologies = {
             name: SubtopologyTasks(each.task_count, each.is_stateful) for name, each in configured.subtopologies.items()
         }

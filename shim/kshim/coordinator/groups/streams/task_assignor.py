@@ -188,8 +188,9 @@ class _Assignment:
                 self._give_to(member, task, _Role.STANDBY)
         processes = self._processes_by_load()
         for task, count in sorted(missing, reverse=True):
-            for _ in range(count):
-                self._give_to_another_process(processes, task)
+            given = 0
+            while given < count and self._give_to_another_process(processes, task):
+                given += 1
 
     def _standby_holder(self, task: Task) -> _Member | None:
         """A member that has the state of a task and may keep it, in a process that does not run it already."""
@@ -200,16 +201,18 @@ class _Assignment:
         member = _least_loaded(elsewhere)
         return member if member is not None and self._may_keep(member, _Role.STANDBY) else None
 
-    def _give_to_another_process(self, processes: Heap[_Process], task: Task) -> None:
-        """A standby task for the least loaded process that has no copy of it, if there is one."""
+    def _give_to_another_process(self, processes: Heap[_Process], task: Task) -> bool:
+        """A standby task for the least loaded process that has no copy of it. Returns whether there is one."""
         passed: list[_Process] = []
-        while processes:
+        is_given = False
+        while processes and not is_given:
             passed.append(processes.pop())
             if task not in passed[-1].tasks:
                 self._give_to_least_loaded(passed[-1], task, _Role.STANDBY)
-                break
+                is_given = True
         for process in reversed(passed):
             processes.add(process)
+        return is_given
 
     def _processes_by_load(self) -> Heap[_Process]:
         return Heap(_Process.load, (self._processes[process_id] for process_id in self._process_order))
