@@ -191,7 +191,8 @@ def made_topic(broker: MeasuredBroker, record_count: int) -> Topic:
     assert made.error_code == ErrorCode.NONE, made
     value = b"v" * VALUE_BYTES
     for _ in range(0, record_count, BATCH):
-        batch = build_batch([Record(None, value, timestamp_ms=1) for _ in range(BATCH)])
+        now_ms = int(time.time() * 1_000)  # else they are too old to be kept
+        batch = build_batch([Record(None, value, timestamp_ms=now_ms) for _ in range(BATCH)])
         request = ProduceRequest(
             transactional_id=None,
             acks=1,
