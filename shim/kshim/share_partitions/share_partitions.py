@@ -32,6 +32,7 @@ from kshim_protocol.schema import Request
 
 _STORED_STATES: Final = frozenset(RecordState) - {RecordState.ACQUIRED}
 _MOST_DELIVERIES: Final = 2**15 - 2
+_LOCK: Final = "lock"
 _MOST_COMPLETE: Final = 2**31 - 1
 _NO_START: Final = -1
 _NO_GROUP: Final = reading.PartitionResult(
@@ -64,12 +65,12 @@ class Delivery:
 
     `share` is None while it is read; `error` is then why that failed, NONE while it is on its way. `looked_at` is the offset
     at which those who wait have looked for records last. `is_over`: it was forgotten, and nothing is acquired of it any more; as
-    in Kafka its locks still end. `key` is that of its next deadline.
+    in Kafka its locks still end. `key` is that of its next deadline, if it has one.
     """
 
-    def __init__(self, place: Place, partition: Partition, key: Key) -> None:
+    def __init__(self, place: Place, partition: Partition) -> None:
         self.place = place
-        self.key = key
+        self.key: Key = ()
         self.partition = partition
         self.share: SharePartition | None = None
         self.error = ErrorCode.NONE
@@ -150,9 +151,7 @@ class SharePartitions:
         delivery = self._deliveries.get(place)
         if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
             self.forget(place)
-            self._count += 1
-            key = _key(place, "lock", f"{self._count:010}")
-            delivery = self._deliveries[place] = Delivery(place, partition, key)
+            delivery = self._deliveries[place] = Delivery(place, partition)
             self._of_partition.setdefault(place[1:], {})[place] = None
             self._read(delivery, now)
         return delivery
@@ -380,10 +379,16 @@ class SharePartitions:
     def rearm(self, delivery: Delivery) -> None:
         """Wait for the first lock that ends."""
         deadline_ms = None if delivery.share is None else delivery.share.next_deadline()
-        if deadline_ms is None:
-            self._deadlines.cancel(delivery.key)
-            self._by_key.pop(delivery.key, None)
-        else:
+        if deadline_ms == self._deadlines.get(delivery.key):
+            return
+        self._deadlines.cancel(delivery.key)
+        self._by_key.pop(delivery.key, None)
+        if deadline_ms is not None:
+            self._count += 1
+            delivery.key = (
+                _LOCK,
+                f"{self._count:012}",
+            )  # of those that end at the same time that first which began first
             self._by_key[delivery.key] = delivery
             self._deadlines.set(delivery.key, deadline_ms)
 
@@ -413,7 +418,7 @@ class SharePartitions:
         share, place = delivery.share, delivery.place
         if share is None or not share.troubles:
             return
-        key = _key(place, "told")
+        key = "told", place.group_id, place.topic_id.hex(), f"{place.partition_index:010}"
         if key not in self._troubles:
             name = delivery.partition.topic.name
             self._troubles[key] = place.group_id, TroublesOfPartition(name, place.partition_index)
@@ -426,10 +431,6 @@ class SharePartitions:
         group = self._find_group(group_id)
         if group is not None:  # else it was deleted meanwhile
             self._tell(list(troubles.events(group, self.limits(group_id), now)))
-
-
-def _key(place: Place, *names: str) -> Key:
-    return (names[0], place.group_id, place.topic_id.hex(), f"{place.partition_index:010}", *names[1:])
 
 
 def _told(error: ErrorCode) -> ErrorCode:

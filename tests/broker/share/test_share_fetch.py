@@ -103,6 +103,19 @@ def test_a_lock_that_ends_returns_records_to_others() -> None:
     assert first.say((0, 14, ACCEPT)) == "INVALID_RECORD_STATE Member is not the owner of batch record"
 
 
+def test_of_locks_that_end_at_the_same_time_that_first_which_began_first() -> None:
+    node = configured(a_share_node(partitions=2), auto_offset_reset="earliest")
+    for index in (0, 1):
+        produce(node.client(f"p{index}"), "t", a_batch(b"x"), first_partition=index)
+    member, waiting = Member(node, "a"), Member(node, "b")
+    member.join()
+    assert [member.acquire(partitions=(index,)) for index in (1, 0)] == ["1:0-0x1", "0:0-0x1"]
+    waiting.acquire(partitions=(0, 1))
+    waiting.client.send(waiting.fetch_request(max_wait_ms=2 * LOCK_MS))
+    node.pass_ms(LOCK_MS)
+    assert in_words(waiting.client.take(ShareFetchResponse)) == "1:0-0x2"
+
+
 def test_a_lock_ends_though_nobody_reads_the_group_any_more() -> None:
     node, member = a_reader(batches=1)
     assert member.acquire() == "0:0-4x1"
