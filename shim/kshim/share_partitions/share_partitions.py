@@ -385,10 +385,8 @@ class SharePartitions:
         self._by_key.pop(delivery.key, None)
         if deadline_ms is not None:
             self._count += 1
-            delivery.key = (
-                _LOCK,
-                f"{self._count:012}",
-            )  # of those that end at the same time that first which began first
+            # Of those that end at the same time that comes first which began first.
+            delivery.key = _LOCK, f"{self._count:012}"
             self._by_key[delivery.key] = delivery
             self._deadlines.set(delivery.key, deadline_ms)
 
