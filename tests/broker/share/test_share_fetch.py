@@ -215,6 +215,16 @@ def test_whoever_waits_for_two_partitions_finds_what_was_released_of_one_when_so
     assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
 
 
+def test_what_a_session_gives_back_of_one_partition_is_not_there_for_those_whom_the_next_one_wakes() -> None:
+    node, first = a_reader(a_share_node(partitions=2), batches=1)
+    first.acquire(partitions=(0, 1))
+    waiting = Member(node, "b")
+    waiting.acquire(partitions=(0, 1))
+    waiting.client.send(waiting.fetch_request(max_wait_ms=5_000))
+    first.client.close()
+    assert waiting.client.is_waiting
+
+
 def test_whoever_waits_for_committed_records_finds_what_was_released_when_others_are_written() -> None:
     node, first = a_reader(batches=1, isolation_level="read_committed")
     first.acquire()
