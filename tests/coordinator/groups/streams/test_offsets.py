@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kshim_protocol.errors import ErrorCode
@@ -11,6 +13,7 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kshim_protocol.messages.streams_group_heartbeat import Topology
 from tests.coordinator.groups.offsets.test_offset_delete import errors_of, send_delete
 from tests.coordinator.groups.offsets.test_txn_offset_commit import commit as commit_in_transaction
 from tests.coordinator.groups.streams.world import World, stateless
@@ -99,19 +102,20 @@ def test_a_task_that_is_to_be_given_up_is_still_the_members() -> None:
     assert commit(world, "a", 2, ("t", 1)) == [ErrorCode.STALE_MEMBER_EPOCH]
 
 
-def test_of_several_subtopologies_that_read_a_topic_the_last_decides() -> None:
-    world = World(topology=stateless("t", "t"), initial_rebalance_delay_ms=0, assignment_interval_ms=0)
+def test_of_several_subtopologies_that_read_a_topic_the_last_of_a_hash_map_decides() -> None:
+    parts = zip(("10", "9"), stateless("t", "t").subtopologies or (), strict=True)
+    topology = Topology(
+        epoch=0, subtopologies=tuple(replace(part, subtopology_id=subtopology_id) for subtopology_id, part in parts)
+    )
+    world = World({"t": 3}, topology=topology, initial_rebalance_delay_ms=0, assignment_interval_ms=0)
     world.join("a")
     world.join("b")
-    group = world.streams_group
-    assert group.topology is not None
-    assert [each.subtopology_id for each in group.topology.subtopologies] == ["0", "1"]
     world.beat("a")
     world.report("a")
     kept = world.owned["a"]["active"]
     since = {(each.subtopology_id, index) for each in kept for index in each.partitions}
-    for index in range(4):
-        expected = ErrorCode.NONE if ("1", index) in since else ErrorCode.STALE_MEMBER_EPOCH
+    for index in range(3):
+        expected = ErrorCode.NONE if ("10", index) in since else ErrorCode.STALE_MEMBER_EPOCH
         assert commit(world, "a", 2, ("t", index)) == [expected], index
 
 

@@ -29,7 +29,7 @@ from kshim.coordinator.groups.streams.updates import (
     TargetEpoch,
     build_streams_update,
 )
-from kshim.coordinator.hash_order import timeline_order
+from kshim.coordinator.hash_order import hash_map_order, timeline_order
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.streams_group import StreamsGroupMemberMetadataValue, StreamsGroupMetadataValue
@@ -219,12 +219,11 @@ class StreamsGroup(GroupWithEvents):
         return bool(self.members) and self._subtopology_of(topic) is not None
 
     def _subtopology_of(self, topic: str) -> str | None:
-        """The subtopology that reads a topic; of several the last, as in Kafka."""
-        found = None
-        for subtopology in () if self.topology is None else self.topology.subtopologies:
-            if topic in subtopology.sources():
-                found = subtopology.subtopology_id
-        return found
+        """The subtopology that reads a topic; of several the last in the order of Kafka's table of them."""
+        subtopologies = () if self.topology is None else self.topology.subtopologies
+        readers = {each.subtopology_id for each in subtopologies if topic in each.sources()}
+        in_order = hash_map_order(each.subtopology_id for each in subtopologies)
+        return next((subtopology_id for subtopology_id in reversed(in_order) if subtopology_id in readers), None)
 
     def offsets_expire_from_ms(self) -> int | None:
         """Offsets of topics that nobody reads expire at any time, counted from their commit."""
