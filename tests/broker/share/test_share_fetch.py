@@ -236,6 +236,14 @@ def test_whoever_waits_for_committed_records_finds_what_was_released_when_others
     assert in_words(waiting.client.take(ShareFetchResponse)) == "0:0-4x2"
 
 
+def test_who_reads_behind_what_is_committed_is_answered_with_nothing_at_once() -> None:
+    node, member = a_reader(batches=0)
+    TransactionalProducer(node.client("x")).write("t", 0, b"not committed yet")
+    assert member.acquire() == "0:0-0x1"
+    configured(node, isolation_level="read_committed")
+    assert member.acquire(max_wait_ms=5_000) == ""
+
+
 def test_what_a_session_releases_with_its_end_stays_with_the_fetch_of_it_that_still_waits() -> None:
     node, member = a_reader(batches=2)
     member.acquire(batch_size=1)

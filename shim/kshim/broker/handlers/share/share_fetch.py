@@ -271,15 +271,14 @@ class _ShareFetch:
         for place, (delivery, share) in acquirable.items():
             offset = share.next_offset
             end_offset = end_of(delivery.partition, reads_committed=self._reads_committed)
+            if offset > end_offset:  # it is gone, or its transaction is open, which the group did not care for before
+                return 0
             try:
                 if offset < end_offset:
                     size_bytes = delivery.partition.readable_bytes(offset, end_offset)
                     missing_bytes -= min(size_bytes, self._max_bytes // len(acquirable))
-                elif offset > delivery.partition.log.end_offset:
-                    raise OffsetOutOfRange(offset)
             except (OffsetOutOfRange, LogError, KafkaError):
-                missing_bytes = 0
-                break
+                return 0
             if place in fresh:
                 delivery.looked_at = offset
         return missing_bytes
