@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from integration.assignors.kafka_classes import KafkaClasses
 from integration.assignors.shares import ShareGroup, assigned_by_kafka
-from integration.support.fixtures import available
 from kshim.coordinator.groups.share.simple_assignor import assign_simply
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(3_600)]
@@ -22,13 +20,6 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(3_600)]
 GROUPS = int(os.environ.get("KSHIM_ASSIGNOR_SHARE_GROUPS", "300"))
 SEED = int(os.environ.get("KSHIM_ASSIGNOR_SEED", "1"))
 CHANGES = 6
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaClasses]:
-    classes = available(KafkaClasses)
-    yield classes
-    classes.stop()
 
 
 def test_members_are_to_read_the_same_partitions(kafka: KafkaClasses) -> None:

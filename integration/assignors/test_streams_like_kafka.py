@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from integration.assignors.kafka_classes import KafkaClasses
 from integration.assignors.streams import assigned_by_kafka, random_group
 from integration.assignors.topologies import ours, random_question, theirs
-from integration.support.fixtures import available
 from kshim.coordinator.groups.streams.task_assignor import assign_sticky
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(3_600)]
@@ -23,13 +21,6 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(3_600)]
 GROUPS = int(os.environ.get("KSHIM_ASSIGNOR_STREAMS_GROUPS", "200"))
 SEED = int(os.environ.get("KSHIM_ASSIGNOR_SEED", "1"))
 CHANGES = 6
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaClasses]:
-    classes = available(KafkaClasses)
-    yield classes
-    classes.stop()
 
 
 def test_members_are_to_run_the_same_tasks(kafka: KafkaClasses) -> None:

@@ -161,26 +161,26 @@ class Run:
                 happening, self._world.while_copying = self._world.while_copying, lambda: None
                 happening()
             if lines:
-                path = self.disk.path / attempt / f"topic={name}" / f"day={DAY}" / "part-0.parquet"
-                path.parent.mkdir(parents=True)
-                path.write_text("\n".join(lines[: len(lines) // 2]))
-                self.kill.moment()
-                path.write_text("\n".join(lines))
-                self.kill.moment()
+                self._write(attempt, name, DAY, lines)
             count += len(lines)
-        (self.disk.path / attempt / "_SUCCESS").touch()
-        self.kill.moment()
+        self._succeed(attempt)
         return count
 
     def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
         """As `Copying`: a kill leaves half."""
         lines = [line for file in files for line in self.disk.read_text(file.path).splitlines()]
-        path = self.disk.path / attempt / f"topic={files[0].topic}" / f"day={files[0].day}" / "part-0.parquet"
+        self._write(attempt, files[0].topic, files[0].day, lines)
+        self._succeed(attempt)
+
+    def _write(self, attempt: str, topic: str, day: str, lines: list[str]) -> None:
+        path = self.disk.path / attempt / f"topic={topic}" / f"day={day}" / "part-0.parquet"
         path.parent.mkdir(parents=True)
         path.write_text("\n".join(lines[: len(lines) // 2]))
         self.kill.moment()
         path.write_text("\n".join(lines))
         self.kill.moment()
+
+    def _succeed(self, attempt: str) -> None:
         (self.disk.path / attempt / "_SUCCESS").touch()
         self.kill.moment()
 

@@ -143,9 +143,8 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     ends: list[DataFrame] = []
     is_stored = True
     clusters: dict[str, str | None] = {}
-    made = made_of(
-        options, partial(folder_at, spark)
-    )  # before anything is read: what is landed meanwhile makes the next one another
+    # Before anything is read: what is landed meanwhile makes the next one another.
+    made = made_of(options, partial(folder_at, spark))
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
