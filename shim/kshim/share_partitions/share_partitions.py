@@ -316,19 +316,14 @@ class SharePartitions:
     def release(self, session: ShareSession, now: Now) -> None:
         """A session is over: others may have what its member holds of the partitions that it still had."""
         group_id, member_id = session.group_id, session.member_id
-        writes = []
-        for topic_id, index in list(session.partitions):  # whoever waits with the session changes their order
-            delivery = self._deliveries.get(Place(group_id, topic_id, index))
-            if delivery is not None and delivery.share is not None:
-                write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
-                self._released(delivery)
-                if write is not None:
-                    writes.append((delivery, write))
-        for (
-            delivery,
-            write,
-        ) in writes:  # so that who looks for records of the next one finds none of these yet, as in Kafka
-            self._write(delivery, write, now, lambda error: None)
+        with self._writes_held():  # who looks for records of the next partition finds none of these yet
+            for topic_id, index in list(session.partitions):  # whoever waits with the session changes their order
+                delivery = self._deliveries.get(Place(group_id, topic_id, index))
+                if delivery is not None and delivery.share is not None:
+                    write = delivery.share.release_all(member_id, self.limits(group_id), now.mono_ms)
+                    self._released(delivery)
+                    if write is not None:
+                        self._write(delivery, write, now, lambda error: None)
 
     def _write(self, delivery: Delivery, write: Write, now: Now, then: Callable[[ErrorCode], None]) -> None:
         place = delivery.place
@@ -368,9 +363,10 @@ class SharePartitions:
 
     @contextmanager
     def _writes_held(self) -> Iterator[None]:
-        """As in Kafka a session that ends once something is written has begun to give back what it holds before others look,
-        and that is not written yet: they get nothing of it.
-        """
+        """As in Kafka what an ending session gives back is not written yet when others look: they get nothing of it."""
+        if self._held_writes is not None:
+            yield
+            return
         held: list[Errand] = []
         self._held_writes = held
         try:
