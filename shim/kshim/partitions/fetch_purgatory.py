@@ -91,10 +91,11 @@ class FetchPurgatory:
         if not waits:
             return
         ready = []
-        for wait in sorted(waits, key=_number):
+        for wait in waits:
             wait.missing_bytes -= stable_bytes if wait.reads_committed else size_bytes
             if wait.missing_bytes <= 0:
                 ready.append(wait)
+        ready.sort(key=_number)
         if self._is_held:
             self._held.update(dict.fromkeys(ready))
         else:
