@@ -283,10 +283,46 @@ def test_a_group_that_nobody_has_joined_has_the_first_epoch_and_the_hash_of_no_t
 
 def test_partitions_that_do_not_exist_are_refused_one_by_one() -> None:
     world = AdminWorld()
-    assert world.moved({"t": {3: 1, -1: 1}, "nothing": {0: 1}}) == f"t3 {NOT_HERE}, t-1 {NOT_HERE}, nothing0 {NOT_HERE}"
-    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert world.moved({"t": {2: 1, 3: 1}}) == f"t2 done, t3 {NOT_HERE}"
+    assert world.moved({"t": {2: 1, 3: 1}, "nothing": {0: 1}}) == f"t2 done, t3 {NOT_HERE}, nothing0 {NOT_HERE}"
     assert world.kept() == {("t", 2): 1}
+
+
+def test_moving_topics_that_do_not_exist_makes_no_group() -> None:
+    world = AdminWorld()
+    assert world.moved({"nothing": {0: 1}}) == f"nothing0 {NOT_HERE}"
+    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_moving_only_partitions_that_do_not_exist_makes_a_group_that_knows_the_topic() -> None:
+    world = AdminWorld()
+    assert world.moved({"t": {3: 1, -1: 1}}) == f"t3 {NOT_HERE}, t-1 {NOT_HERE}"
+    assert world.written_states() == [StatePartitions({T: TopicState("t", frozenset())})]
+    world.join("a", "t", "u")
+    assert world.kept() == {("t", 0): 0, ("t", 1): 0, ("t", 2): 0}
+    assert not world.states().initializing
+
+
+def test_a_topic_that_a_group_knows_without_partitions_stays_known_while_others_are_moved() -> None:
+    world = AdminWorld()
+    world.moved({"t": {3: 1}})
+    world.moved({"u": {0: 1}})
+    assert world.states().initializing == {T: TopicState("t", frozenset())}
+
+
+def test_state_that_was_never_made_cannot_be_forgotten() -> None:
+    world = AdminWorld()
+    world.moved({"t": {3: 1}})
+    assert world.forgotten("t") == "t UNKNOWN_TOPIC_OR_PARTITION There is no offset information to delete."
+    assert world.states().initializing == {T: TopicState("t", frozenset())}
+
+
+def test_a_group_that_only_knows_a_topic_can_be_deleted() -> None:
+    world = AdminWorld()
+    world.moved({"t": {3: 1}})
+    call = world.send(DeleteGroupsRequest(groups_names=("g",)), 2)
+    world.make_state()
+    assert call.reply.results[0].error_code == ErrorCode.NONE
+    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_only_a_group_without_members_can_be_moved() -> None:
@@ -313,7 +349,7 @@ def test_who_joins_while_a_group_is_moved_does_not_begin_elsewhere() -> None:
     world.make_state()
     assert said_moved(call) == "t0 done"
     assert world.states().are_initialized() == places("t", 0, 1, 2)
-    assert world.kept() == {("t", 0): 5}
+    assert world.kept() == {("t", 0): 5, ("t", 1): 0, ("t", 2): 0}  # the group knows the topic
 
 
 def test_a_move_that_could_not_begin_has_not_happened() -> None:

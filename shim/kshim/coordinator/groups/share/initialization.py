@@ -27,13 +27,22 @@ from kshim_protocol.messages.initialize_share_group_state import (
 _FROM_RESET = -1
 """The start offset of a topic that is new to the group: `share.auto.offset.reset` says where it begins."""
 _FROM_BEGINNING = 0
-"""That of partitions that were added to a topic which the group reads: their records are all new."""
+"""That of partitions of a topic that the group knows: they were added to it, and their records are all new."""
 
 
-def initialize(shard: Shard, group: ShareGroup, missing: frozenset[TopicPartition], now: Now, step: Step) -> None:
-    """Ask the share coordinator for the state of partitions; what it says is another input."""
+def initialize(
+    shard: Shard,
+    group: ShareGroup,
+    missing: frozenset[TopicPartition],
+    known: frozenset[bytes],
+    now: Now,
+    step: Step,
+) -> None:
+    """Ask the share coordinator for the state of partitions; what it says is another input.
+
+    `known` are those topics of which the group's record spoke before, be it of partitions whose state was never made.
+    """
     group.being_initialized |= missing
-    known = group.states.initialized
     request = InitializeShareGroupStateRequest(
         group_id=group.group_id,
         topics=tuple(

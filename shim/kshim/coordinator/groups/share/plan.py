@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.consumer.assignors.subscribers import Subscriber, TopicPartition
+from kshim.coordinator.groups.consumer.updates import by_topic
 from kshim.coordinator.groups.epoch_report import Causes
 from kshim.coordinator.groups.events import Cause, Trigger, Wish
 from kshim.coordinator.groups.share.group import ShareGroup, ShareMember
@@ -133,13 +134,14 @@ class SharePlan:
     def initialize(self, topics: TopicCatalog) -> frozenset[TopicPartition]:
         """Have share state made for partitions of subscribed topics that have none, and of which nobody asked it yet."""
         group = self.group
-        wanted = {
-            (topic_id, index): name
-            for name, topic_id in subscribed_ids(group, topics).items()
-            for index in range(topics.partition_count(name) or 0)
+        ids = subscribed_ids(group, topics)
+        wanted = {(ids[name], index) for name in ids for index in range(topics.partition_count(name) or 0)}
+        missing = wanted - group.states.are_initialized() - self.base.being_initialized
+        names = {topic_id: name for name, topic_id in ids.items()}
+        found = {
+            topic_id: TopicState(names[topic_id], frozenset(indexes)) for topic_id, indexes in by_topic(missing).items()
         }
-        missing = wanted.keys() - group.states.are_initialized() - self.base.being_initialized
-        states = with_initializing(group.states, {place: wanted[place] for place in missing})
+        states = with_initializing(group.states, found)
         if states != group.states:
             self._add(PartitionStates(states))
         return frozenset(missing)
@@ -177,21 +179,25 @@ def _awaits_partitions(group: ShareGroup, wanted: frozenset[bytes]) -> bool:
     return any(place[0] in wanted for place in group.states.are_initialized() - targets)
 
 
-def with_initializing(states: StatePartitions, missing: Mapping[TopicPartition, str]) -> StatePartitions:
-    """The same, with these partitions among those whose state is being made; their topics' names are the values."""
-    return states._replace(initializing=_with(states.initializing, missing))
+def with_initializing(states: StatePartitions, wanted: Mapping[bytes, TopicState]) -> StatePartitions:
+    """The same, with these partitions among those whose state is being made. A topic may be named without any."""
+    return states._replace(initializing=_with(states.initializing, wanted))
 
 
 def with_initialized(
     states: StatePartitions, made: frozenset[TopicPartition], failed: frozenset[TopicPartition]
 ) -> StatePartitions:
     """The same, with the state of some partitions made, and that of others given up, as long as they are being made."""
-    names = {
-        (topic_id, index): topic.name for topic_id, topic in states.initializing.items() for index in topic.partitions
-    }
-    left = {place: name for place, name in names.items() if place not in made | failed}
-    done = {place: name for place, name in names.items() if place in made}
-    return states._replace(initializing=_with({}, left), initialized=_with(states.initialized, done))
+    made_of, settled_of = by_topic(made), by_topic(made | failed)
+    left: dict[bytes, TopicState] = {}
+    done: dict[bytes, TopicState] = {}
+    for topic_id, (name, partitions) in states.initializing.items():
+        if ready := partitions.intersection(made_of.get(topic_id, ())):
+            done[topic_id] = TopicState(name, ready)
+        waiting = partitions.difference(settled_of.get(topic_id, ()))
+        if waiting or topic_id not in settled_of:  # a topic may be named without partitions
+            left[topic_id] = TopicState(name, waiting)
+    return states._replace(initializing=left, initialized=_with(states.initialized, done))
 
 
 def without_topics(states: StatePartitions, gone: frozenset[bytes]) -> StatePartitions:
@@ -203,10 +209,9 @@ def without_topics(states: StatePartitions, gone: frozenset[bytes]) -> StatePart
     )
 
 
-def _with(topics: Mapping[bytes, TopicState], places: Mapping[TopicPartition, str]) -> dict[bytes, TopicState]:
+def _with(topics: Mapping[bytes, TopicState], more: Mapping[bytes, TopicState]) -> dict[bytes, TopicState]:
     found = dict(topics)
-    for (topic_id, index), name in places.items():
-        before = found.get(topic_id)
-        indexes = frozenset({index}) if before is None else before.partitions | {index}
-        found[topic_id] = TopicState(name, indexes)
+    for topic_id, topic in more.items():
+        before = found.get(topic_id, topic)
+        found[topic_id] = TopicState(topic.name, before.partitions | topic.partitions)
     return found

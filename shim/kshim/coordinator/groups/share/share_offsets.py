@@ -20,6 +20,7 @@ from kshim.coordinator.groups.share.plan import with_initialized, with_initializ
 from kshim.coordinator.groups.share.updates import (
     PartitionStates,
     StatePartitions,
+    TopicState,
     build_share_update,
 )
 from kshim.coordinator.runtime import FindShard
@@ -228,20 +229,24 @@ def _alter(
     group = shard.share_group(group_id) if group_id in shard.groups else ShareGroup(group_id, shard.partition)
     _require_empty(group)
     starts: dict[TopicPartition, int] = {}
-    names: dict[TopicPartition, str] = {}
+    wanted: dict[bytes, TopicState] = {}
     for topic in request.topics:
         topic_id = shard.topics.topic_id(topic.topic_name)
+        if topic_id is None:
+            continue
         count = shard.topics.partition_count(topic.topic_name) or 0
-        for one in topic.partitions:
-            if topic_id is not None and 0 <= one.partition_index < count:
-                starts[topic_id, one.partition_index] = one.start_offset
-                names[topic_id, one.partition_index] = topic.topic_name
-    if not starts:
+        found = {one.partition_index: one.start_offset for one in topic.partitions if 0 <= one.partition_index < count}
+        starts |= {(topic_id, index): start for index, start in found.items()}
+        wanted[topic_id] = TopicState(topic.topic_name, frozenset(found))  # named even where none of them exists
+    if not wanted:
         step.reply(ticket, _altered(shard, request, {}))
         return
     places = frozenset(starts)
 
     def begun(step: Step) -> None:
+        if not places:
+            step.reply(ticket, _altered(shard, request, {}))
+            return
         shard.share_group(group_id).being_initialized |= places
         initializing = InitializeShareGroupStateRequest(
             group_id=group_id,
@@ -289,7 +294,7 @@ def _alter(
     def failed(error: ErrorCode, step: Step) -> None:
         step.reply(ticket, request.error_response(append_error(error), context.api_version))
 
-    states = with_initializing(group.states, names)
+    states = with_initializing(group.states, wanted)
     put_states(shard, group_id, states, now, step, written=begun, failed=failed)
 
 
@@ -357,7 +362,7 @@ def _delete(
         step.reply(ticket, deleting.DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, responses=()))
         return
     ids = {topic.topic_name: shard.topics.topic_id(topic.topic_name) for topic in request.topics}
-    known = {*group.states.initialized, *group.states.initializing, *group.states.deleting}
+    known = {*group.states.initialized, *group.states.deleting}
     doomed = [topic_id for topic_id in ids.values() if topic_id in known and topic_id is not None]
 
     def answer(error: ErrorCode, step: Step) -> None:
@@ -403,20 +408,22 @@ def delete_states(
 ) -> None:
     """Have the states of topics forgotten: the group says that it goes, the share coordinator does it, and the group says so.
 
-    The last is left out where the group itself ends next.
+    The last is left out where the group itself ends next; only then is state forgotten that is still being made.
     """
     group_id, doomed = group.group_id, frozenset(topic_ids)
     before = group.states
-    with_state = [*before.initializing.items(), *before.initialized.items()]
-    names = {topic_id: topic.name for topic_id, topic in with_state} | dict(before.deleting)
-    places = {(topic_id, index) for topic_id, topic in with_state if topic_id in doomed for index in topic.partitions}
+    begun_or_made = [*before.initialized.items(), *(before.initializing.items() if group_ends else ())]
+    names = {topic_id: topic.name for topic_id, topic in begun_or_made} | dict(before.deleting)
+    places = {
+        (topic_id, index) for topic_id, topic in begun_or_made if topic_id in doomed for index in topic.partitions
+    }
     for topic_id in (
         doomed & before.deleting.keys()
     ):  # an attempt failed: which partitions had state is not known any more
         count = shard.topics.partition_count(names[topic_id]) or 0
         places.update((topic_id, index) for index in range(count))
     left = StatePartitions(
-        {topic_id: topic for topic_id, topic in before.initializing.items() if topic_id not in doomed},
+        {} if group_ends else before.initializing,
         {topic_id: topic for topic_id, topic in before.initialized.items() if topic_id not in doomed},
         {**before.deleting, **{topic_id: names[topic_id] for topic_id in doomed}},
     )
