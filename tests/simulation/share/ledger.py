@@ -40,6 +40,8 @@ class _Record:
     A crash may forget deliveries after which nothing was written: `written` is what it cannot forget. `held_until_ms` is
     the earliest and the latest end of the lock of `holder`. `is_said`: what `holder` said of it is on its way; `may_return`: it
     releases it with a request that may be answered only long after that was written.
+    `late_count`: how often it had been delivered when the broker forgot what it knew. Locks that had begun before may end only
+    after the next delivery, which then is written to be as many.
     `unsure_count`: with this number of deliveries it may be done with, for nobody was told what became of the write.
     """
 
@@ -51,6 +53,7 @@ class _Record:
         "is_done",
         "is_gone",
         "is_said",
+        "late_count",
         "low",
         "may_return",
         "must_come",
@@ -64,13 +67,18 @@ class _Record:
         self.must_come = False
         self.holder = NOBODY
         self.held_until_ms = (0, 0)
-        self.low = self.high = self.written = 0
+        self.low = self.high = self.written = self.late_count = 0
         self.is_said = False
         self.may_return = False
         self.is_done = False
         self.is_gone = False
         self.unsure_count = 0
         self.batch_last = _UNKNOWN
+
+    @property
+    def most(self) -> int:
+        """How often it may have been delivered, as the broker may come to know."""
+        return max(self.high, self.late_count)
 
     @property
     def is_open(self) -> bool:
@@ -96,6 +104,8 @@ class Ledger:
         self.begins_later = False  # records were deleted
         self._log_start = 0
         self._unanswered = 0
+        self._unheard = 0  # requests that were never answered
+        self._producing: list[int] = []  # of each unanswered producer, how many these were when it began
         self._lock_ms = lock_ms
         self._delivery_limit = delivery_limit
         self._window = window
@@ -104,9 +114,15 @@ class Ledger:
 
     # Producers
 
-    def produced(self, base_offset: int, values: Iterable[bytes]) -> None:
+    def produces(self) -> int:
+        """A producer asks. What it writes may be delivered before it is answered; the number is for `produced`."""
+        self._producing.append(self._unheard)
+        return self._unheard
+
+    def produced(self, base_offset: int, values: Iterable[bytes], unheard_before: int) -> None:
         """A producer was told so. Raises Violation."""
         found = [self._record(offset, value) for offset, value in enumerate(values, base_offset)]
+        self._producing.remove(unheard_before)
         for record in found:
             record.must_come = True
             record.batch_last = base_offset + len(found) - 1
@@ -115,6 +131,8 @@ class Ledger:
         record = self._records.get(offset)
         if record is None:
             record = self._records[offset] = _Record(value or b"")
+            record.high = self._unheard - min(self._producing, default=self._unheard)
+            record.unsure_count = record.high if record.high >= self._delivery_limit else 0
         require(record.value == value, "other-record", f"{self.name} {offset}: {value!r}, not {record.value!r}")
         return record
 
@@ -148,7 +166,7 @@ class Ledger:
             is_held = record.holder != NOBODY and told.at_ms < record.held_until_ms[0]
             require(not is_held, "held-by-two", f"{where}: {record.holder} has it until {record.held_until_ms[0]}")
             count = told.delivery_count
-            is_possible = record.low + 1 <= count <= record.high + 1 + self._unanswered
+            is_possible = record.low + 1 <= count <= record.most + 1 + self._unanswered
             require(is_possible, "count-wrong", f"{where}: {count} after {record.low} to {record.high} deliveries")
             require(count <= self._delivery_limit, "too-often", f"{where}: the {count}th time")
             record.low = record.high = count
@@ -169,6 +187,7 @@ class Ledger:
     def never_hears(self) -> None:
         """It will not be answered: any record may have been delivered once more, perhaps for the last time."""
         self._unanswered -= 1
+        self._unheard += 1
         for record in self._records.values():
             record.high += 1
             if record.is_open and record.high >= self._delivery_limit:
@@ -218,7 +237,7 @@ class Ledger:
             return True
         if record.holder == reader and now_ms < record.held_until_ms[1]:
             return None
-        is_archived = record.high >= self._delivery_limit  # when its lock ended, or its holder left
+        is_archived = record.most >= self._delivery_limit  # when its lock ended, or its holder left
         return None if is_archived else False
 
     def answered(self, statement: Statement, error: ErrorCode) -> None:
@@ -273,6 +292,7 @@ class Ledger:
         for record in self._records.values():
             if record.holder != NOBODY or record.is_said or record.low != record.written:
                 record.unsure_count = record.high
+                record.late_count = record.most
             record.holder = NOBODY
             record.is_said = False
             record.low = record.written
@@ -280,6 +300,7 @@ class Ledger:
     def crashed(self) -> None:
         """The broker is gone, and what it had not written."""
         for record in self._records.values():
+            record.late_count = 0
             if record.is_said:
                 record.unsure_count = record.high
             record.holder = NOBODY
@@ -302,10 +323,10 @@ class Ledger:
     def _must_come(self, record: _Record, now_ms: int) -> bool:
         is_free = record.holder == NOBODY or now_ms >= record.held_until_ms[1]
         is_certain = record.must_come and not record.is_said and not record.unsure_count
-        return record.is_open and is_free and is_certain and record.high + self._unanswered < self._delivery_limit
+        return record.is_open and is_free and is_certain and record.most + self._unanswered < self._delivery_limit
 
     def missing(self) -> Iterator[int]:
         """What should have been done with when everything was delivered and accepted."""
         for offset, record in self._records.items():
-            if record.is_open and record.must_come and not record.unsure_count and record.high < self._delivery_limit:
+            if record.is_open and record.must_come and not record.unsure_count and record.most < self._delivery_limit:
                 yield offset

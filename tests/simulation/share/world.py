@@ -178,8 +178,9 @@ class _World:
         def answered(response: ProduceResponse) -> None:
             (answer,) = response.responses[0].partition_responses
             require(answer.error_code == ErrorCode.NONE, "error-unfounded", f"produce: {answer!r}")
-            self.ledgers[index].produced(answer.base_offset, values)
+            self.ledgers[index].produced(answer.base_offset, values, unheard)
 
+        unheard = self.ledgers[index].produces()
         self._send(
             _Connection(self, "p"), produce_of(TOPIC, a_batch(*values), first_partition=index), answered, version=12
         )
@@ -373,8 +374,13 @@ class _World:
         reader.client.answered = None  # type: ignore[attr-defined]
         reader.client.close()
         if all(other.session_epoch == OPEN_EPOCH for other in self.readers.values()):
+            self._has_to_notice_deletions()
             for ledger in self.ledgers:
                 ledger.forgotten()
+
+    def _has_to_notice_deletions(self) -> None:
+        """The broker will read again where partitions begin, which it need not have written."""
+        self.deleted |= {index for index, ledger in enumerate(self.ledgers) if ledger.begins_later}
 
     def _never_hears(self, name: str) -> None:
         self._unanswered.discard(name)
@@ -419,7 +425,7 @@ class _World:
         for name in sorted(self._unanswered):
             self._never_hears(name)
         self.is_loading = True
-        self.deleted = {index for index, ledger in enumerate(self.ledgers) if ledger.begins_later}
+        self._has_to_notice_deletions()
         for ledger in self.ledgers:
             ledger.crashed()
         self.node = self._start()
