@@ -10,6 +10,7 @@ from kshim.coordinator.hash_order import (
     Heap,
     computed_hash_map_order,
     hash_map_order,
+    hash_set_order,
     scala_map_order,
     text_hash,
     timeline_order,
@@ -31,6 +32,11 @@ def test_a_table_is_read_by_slots_and_grows_when_it_is_three_quarters_full() -> 
     assert hash_map_order(["10", "0", "1"]) == ["0", "1", "10"]
     assert hash_map_order(["p", "A", "a", "1"]) == ["p", "A", "a", "1"]  # "p" is in slot 0, the others share slot 1
     assert hash_map_order(["p", "A", "a", "1", *"bcdefghij"]) == ["A", "a", *"bcdefghij", "p", "1"]  # of 32 slots
+
+
+def test_a_set_that_is_made_of_twelve_at_once_has_room_for_more_than_sixteen() -> None:
+    assert hash_set_order("0ABCDEFGHIJK") == list("ABCDEFGHIJK0")  # "0" is in slot 16 of 32
+    assert hash_set_order("0ABCDEFGHIJ") == list("0ABCDEFGHIJ")  # in slot 0 of 16
 
 
 def test_of_one_slot_the_first_that_came_is_read_first_and_where_values_are_computed_the_last() -> None:
@@ -78,6 +84,12 @@ def test_a_table_of_timelines_grows_when_another_text_would_fill_more_than_three
     assert {orders[most] for most in (2, 3, 4)} == {"52074613"}  # four
     assert {orders[most] for most in (5, 6, 7, 8, 9)} == {"50274163"}  # eight
     assert {orders[most] for most in range(10, 21)} == {"05274163"}  # sixteen
+
+
+def test_a_table_of_timelines_multiplies_by_the_golden_ratio_to_its_last_bit() -> None:
+    """The first text of each would be in the slot before, or after, if the factor were less, or more, by one."""
+    assert timeline_order(["CR]VZNM", "a"], most=2) == ["a", "CR]VZNM"]  # the last of four slots
+    assert timeline_order(["ls", "CJKEVJZ"], most=90) == ["CJKEVJZ", "ls"]  # slot 32 of 128
 
 
 SCALA_ORDERS = {

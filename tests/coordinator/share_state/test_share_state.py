@@ -59,6 +59,10 @@ def test_what_a_live_kafka_answered_after_the_same_writes() -> None:
     assert combined(writes, 4) == (Batch(4, 5, 0, 2), Batch(6, 13, 0, 1), Batch(14, 15, 2, 1))
 
 
+def test_batches_that_share_one_offset_are_laid_over_each_other() -> None:
+    assert combined([Batch(0, 5, 0, 1), Batch(5, 9, 0, 2)], 0) == (Batch(0, 4, 0, 1), Batch(5, 9, 0, 2))
+
+
 def test_a_batch_that_ends_before_it_begins_is_no_batch() -> None:
     assert combined([Batch(5, 4, 0, 1)], 0) == ()
     assert combined([Batch(5, 4, 0, 1), Batch(6, 7, 0, 1)], 0) == (Batch(6, 7, 0, 1),)

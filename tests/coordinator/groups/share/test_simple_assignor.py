@@ -37,6 +37,15 @@ def test_what_a_member_has_of_a_topic_that_nobody_wants_any_more_stays_while_oth
     assert assign_simply(members, {T: {0}, U: {0}}) == {"a": frozenset({(U, 0)}), "b": frozenset({(T, 0)})}
 
 
+def test_who_gets_which_of_five_partitions_follows_a_table_with_room_for_nine() -> None:
+    topic_id = b"hsreltpusctapirh"
+    found = assign_simply(
+        {name: Subscriber(frozenset({topic_id})) for name in ("m0", "m1", "m2")}, {topic_id: range(5)}
+    )
+    shares = {name: sorted(index for _, index in places) for name, places in found.items()}
+    assert shares == {"m0": [0, 2], "m1": [1, 4], "m2": [3]}
+
+
 counts = st.integers(min_value=1, max_value=12)
 
 
