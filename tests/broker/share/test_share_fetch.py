@@ -244,6 +244,17 @@ def test_who_reads_behind_what_is_committed_is_answered_with_nothing_at_once() -
     assert member.acquire(max_wait_ms=5_000) == ""
 
 
+def test_who_waits_for_committed_records_goes_on_doing_so_when_the_group_no_longer_asks_for_that() -> None:
+    node, member = a_reader(batches=0, isolation_level="read_committed")
+    member.client.send(member.fetch_request(max_wait_ms=5_000))
+    configured(node, isolation_level="read_uncommitted")
+    producer = TransactionalProducer(node.client("x"))
+    producer.write("t", 0, b"not committed yet")
+    assert member.client.is_waiting
+    producer.end(committed=True)
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-1x1"
+
+
 def test_what_a_session_releases_with_its_end_stays_with_the_fetch_of_it_that_still_waits() -> None:
     node, member = a_reader(batches=2)
     member.acquire(batch_size=1)

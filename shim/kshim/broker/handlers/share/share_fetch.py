@@ -145,6 +145,8 @@ class _ShareFetch:
         self._context = context
         self._ticket = ticket
         self._session = session
+        settings = self._cluster.share_partitions.settings(session.group_id)
+        self._reads_committed = settings.isolation_level == "read_committed"  # as long as it waits, as in Kafka
         self._results: dict[Place, Result] | None = None  # of what the member said, when it is written
         self._found: dict[Place, _Found] | None = None  # when that is all
         self._errors: dict[Place, ErrorCode] = {}
@@ -298,11 +300,6 @@ class _ShareFetch:
         waits_for = [part for one in self._deliveries.values() for part in (one.partition, one)]
         self._wait = WaitingFetch(self._ticket.connection, waits_for, 1, deadline_ms, self._woken, follows=wait)
         self._cluster.fetch_purgatory.add(self._wait)
-
-    @property
-    def _reads_committed(self) -> bool:
-        settings = self._cluster.share_partitions.settings(self._session.group_id)
-        return settings.isolation_level == "read_committed"
 
     def _woken(self) -> None:
         """There may be records now, or the time is over."""
