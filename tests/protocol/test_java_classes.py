@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Request, Struct, row_is_in
 from tests.protocol.catalogue import ALL_APIS, OFFSETS_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS, over_versions
@@ -211,3 +215,14 @@ def test_error_responses_are_those_of_kafkas_request_classes(api: Api, version: 
             assert response_codec.build(response).hex() == theirs.hex()
 
     check()
+
+
+def test_users_of_an_error_response_are_in_the_order_of_java(java: JavaMessages) -> None:
+    request = AlterUserScramCredentialsRequest(
+        deletions=tuple(ScramCredentialDeletion(name=name, mechanism=1) for name in ("\ue6bf", "\U0005f9ec", "a")),
+        upsertions=(),
+    )
+    theirs, _ = java.error_response(51, 0, codec(type(request), 0).build(request), ErrorCode.NOT_COORDINATOR)
+    response = request.error_response(ErrorCode.NOT_COORDINATOR, 0)
+    assert [result.user for result in response.results] == ["a", "\U0005f9ec", "\ue6bf"]
+    assert codec(type(response), 0).build(response).hex() == theirs.hex()

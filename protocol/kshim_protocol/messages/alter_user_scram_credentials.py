@@ -39,9 +39,14 @@ class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsRespons
         return AlterUserScramCredentialsResponse(
             results=tuple(
                 AlterUserScramCredentialsResult(user=user, error_code=error, error_message=message)
-                for user in sorted(users)
+                for user in sorted(users, key=_utf_16)
             )
         )
+
+
+def _utf_16(text: str) -> bytes:
+    """Texts are sorted by this as Java sorts them: those beyond the first 65,536 characters come before U+E000."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 @struct
