@@ -6,7 +6,7 @@ GroupMetadataManager.initializeShareGroupState.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
@@ -24,51 +24,38 @@ from kshim_protocol.messages.initialize_share_group_state import (
     PartitionData,
 )
 
-_FROM_RESET = -1
-"""The start offset of a topic that is new to the group: `share.auto.offset.reset` says where it begins."""
-_FROM_BEGINNING = 0
-"""That of partitions of a topic that the group knows: they were added to it, and their records are all new."""
 
-
-def initialize(
-    shard: Shard,
-    group: ShareGroup,
-    missing: frozenset[TopicPartition],
-    known: frozenset[bytes],
-    now: Now,
-    step: Step,
-) -> None:
-    """Ask the share coordinator for the state of partitions; what it says is another input.
-
-    `known` are those topics of which the group's record spoke before, be it of partitions whose state was never made.
-    """
-    group.being_initialized |= missing
-    request = InitializeShareGroupStateRequest(
-        group_id=group.group_id,
-        topics=tuple(
-            InitializeStateData(
-                topic_id=topic_id,
-                partitions=tuple(
-                    PartitionData(
-                        partition=index,
-                        state_epoch=group.group_epoch,
-                        start_offset=_FROM_BEGINNING if topic_id in known else _FROM_RESET,
-                    )
-                    for index in indexes
-                ),
-            )
-            for topic_id, indexes in by_topic(missing).items()
-        ),
-    )
+def initialize(shard: Shard, group: ShareGroup, starts: Mapping[TopicPartition, int], now: Now, step: Step) -> None:
+    """Ask the share coordinator for the state of partitions; what it says is another input. `starts`: their start offsets."""
+    asked = frozenset(starts)
+    group.being_initialized |= asked
+    request = initialize_request(group, starts)
 
     def settle(response: InitializeShareGroupStateResponse, now: Now) -> Step | None:
         if shard.homes.get(group.group_id) is not shard or shard.groups[group.group_id] is not group:
             return None  # the shard was given up, or the group is gone
         step = shard.new_step()
-        _initialized(shard, group, missing, response, now, step)
+        _initialized(shard, group, asked, response, now, step)
         return step
 
     step.ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
+
+
+def initialize_request(group: ShareGroup, starts: Mapping[TopicPartition, int]) -> InitializeShareGroupStateRequest:
+    """InitializeShareGroupState for partitions, with the offsets at which they start."""
+    return InitializeShareGroupStateRequest(
+        group_id=group.group_id,
+        topics=tuple(
+            InitializeStateData(
+                topic_id=topic_id,
+                partitions=tuple(
+                    PartitionData(partition=index, state_epoch=group.group_epoch, start_offset=starts[topic_id, index])
+                    for index in indexes
+                ),
+            )
+            for topic_id, indexes in by_topic(starts).items()
+        ),
+    )
 
 
 def _initialized(

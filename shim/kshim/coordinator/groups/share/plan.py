@@ -33,6 +33,11 @@ from kshim_protocol.internal.share_group import (
     ShareGroupTargetAssignmentMetadataValue,
 )
 
+_FROM_RESET = -1
+"""The start offset of a topic that is new to the group: `share.auto.offset.reset` says where it begins."""
+_FROM_BEGINNING = 0
+"""That of partitions of a topic of which the group's record speaks: they were added to it, and their records are all new."""
+
 
 class SharePlan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
@@ -131,20 +136,27 @@ class SharePlan:
         elif current.assigned != assigned:
             self._add(MemberCurrent(member_id, current._replace(assigned=assigned)))
 
-    def initialize(self, topics: TopicCatalog) -> frozenset[TopicPartition]:
-        """Have share state made for partitions of subscribed topics that have none, and of which nobody asked it yet."""
-        group = self.group
-        ids = subscribed_ids(group, topics)
-        wanted = {(ids[name], index) for name in ids for index in range(topics.partition_count(name) or 0)}
-        missing = wanted - group.states.are_initialized() - self.base.being_initialized
-        names = {topic_id: name for name, topic_id in ids.items()}
-        found = {
-            topic_id: TopicState(names[topic_id], frozenset(indexes)) for topic_id, indexes in by_topic(missing).items()
+    def initialize(self, topics: TopicCatalog) -> dict[TopicPartition, int]:
+        """Have share state made for partitions of subscribed topics that have none, and of which nobody asked it yet.
+
+        Returns the start offset of each.
+        """
+        states = self.group.states
+        known = states.initialized.keys() | states.initializing.keys()
+        asked = states.are_initialized() | self.base.being_initialized
+        missing: dict[bytes, TopicState] = {}
+        for name, topic_id in subscribed_ids(self.group, topics).items():
+            indexes = [index for index in range(topics.partition_count(name) or 0) if (topic_id, index) not in asked]
+            if indexes:
+                missing[topic_id] = TopicState(name, frozenset(indexes))
+        after = with_initializing(states, missing)
+        if after != states:
+            self._add(PartitionStates(after))
+        return {
+            (topic_id, index): _FROM_BEGINNING if topic_id in known else _FROM_RESET
+            for topic_id, topic in missing.items()
+            for index in topic.partitions
         }
-        states = with_initializing(group.states, found)
-        if states != group.states:
-            self._add(PartitionStates(states))
-        return frozenset(missing)
 
     def remove_member(self, member_id: str, cause: Cause, detail: str) -> None:
         """A member leaves, or its session is over."""

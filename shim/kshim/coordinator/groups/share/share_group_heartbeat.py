@@ -84,13 +84,12 @@ def _go_on(
     plan.look_at_topics(shard.topics.version)
     plan.compute_target(shard.topics, now.wall_ms, shard.share_settings_of(group.group_id).assignment_interval_ms)
     plan.reconcile(member_id, shard.topics)
-    known = frozenset((*group.states.initialized, *group.states.initializing))
     missing = plan.initialize(shard.topics)
 
     def written(step: Step) -> None:
         answer(step)
         if missing:
-            initialize(shard, shard.share_group(group.group_id), missing, known, now, step)
+            initialize(shard, shard.share_group(group.group_id), missing, now, step)
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.reply(ticket, request.error_response(append_error(error), context.api_version))

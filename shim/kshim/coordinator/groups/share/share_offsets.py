@@ -16,6 +16,7 @@ from kshim.coordinator.groups.consumer.updates import by_topic
 from kshim.coordinator.groups.kinds import Pair
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.share.initialization import initialize_request
 from kshim.coordinator.groups.share.plan import with_initialized, with_initializing
 from kshim.coordinator.groups.share.updates import (
     PartitionStates,
@@ -36,11 +37,8 @@ from kshim_protocol.messages.delete_share_group_state import (
 )
 from kshim_protocol.messages.delete_share_group_state import PartitionData as PartitionToDelete
 from kshim_protocol.messages.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
-    InitializeStateData,
 )
-from kshim_protocol.messages.initialize_share_group_state import PartitionData as PartitionToInitialize
 from kshim_protocol.messages.read_share_group_state_summary import (
     PartitionData as PartitionToRead,
 )
@@ -228,16 +226,7 @@ def _alter(
     shard.require_loaded()
     group = shard.share_group(group_id) if group_id in shard.groups else ShareGroup(group_id, shard.partition)
     _require_empty(group)
-    starts: dict[TopicPartition, int] = {}
-    wanted: dict[bytes, TopicState] = {}
-    for topic in request.topics:
-        topic_id = shard.topics.topic_id(topic.topic_name)
-        if topic_id is None:
-            continue
-        count = shard.topics.partition_count(topic.topic_name) or 0
-        found = {one.partition_index: one.start_offset for one in topic.partitions if 0 <= one.partition_index < count}
-        starts |= {(topic_id, index): start for index, start in found.items()}
-        wanted[topic_id] = TopicState(topic.topic_name, frozenset(found))  # named even where none of them exists
+    wanted, starts = _starts(shard, request)
     if not wanted:
         step.reply(ticket, _altered(shard, request, {}))
         return
@@ -248,22 +237,7 @@ def _alter(
             step.reply(ticket, _altered(shard, request, {}))
             return
         shard.share_group(group_id).being_initialized |= places
-        initializing = InitializeShareGroupStateRequest(
-            group_id=group_id,
-            topics=tuple(
-                InitializeStateData(
-                    topic_id=topic_id,
-                    partitions=tuple(
-                        PartitionToInitialize(
-                            partition=index, state_epoch=group.group_epoch, start_offset=starts[topic_id, index]
-                        )
-                        for index in indexes
-                    ),
-                )
-                for topic_id, indexes in by_topic(places).items()
-            ),
-        )
-        step.ask(Errand(SHARE_STATE_TOPIC, initializing, now, settle))
+        step.ask(Errand(SHARE_STATE_TOPIC, initialize_request(group, starts), now, settle))
 
     def settle(response: InitializeShareGroupStateResponse, now: Now) -> Step | None:
         step = shard.new_step()
@@ -296,6 +270,23 @@ def _alter(
 
     states = with_initializing(group.states, wanted)
     put_states(shard, group_id, states, now, step, written=begun, failed=failed)
+
+
+def _starts(
+    shard: Shard, request: altering.AlterShareGroupOffsetsRequest
+) -> tuple[dict[bytes, TopicState], dict[TopicPartition, int]]:
+    """The topics that exist, also those of which none of the partitions does, and where those that exist are to start."""
+    wanted: dict[bytes, TopicState] = {}
+    starts: dict[TopicPartition, int] = {}
+    for topic in request.topics:
+        topic_id = shard.topics.topic_id(topic.topic_name)
+        if topic_id is None:
+            continue
+        count = shard.topics.partition_count(topic.topic_name) or 0
+        found = {one.partition_index: one.start_offset for one in topic.partitions if 0 <= one.partition_index < count}
+        starts |= {(topic_id, index): start for index, start in found.items()}
+        wanted[topic_id] = TopicState(topic.topic_name, frozenset(found))
+    return wanted, starts
 
 
 def _altered(
