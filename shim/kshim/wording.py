@@ -33,6 +33,6 @@ def columns(text: str) -> int:
 
 
 def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
+    if unicodedata.category(character) in ("Mn", "Me"):  # others that combine take a place of their own
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kshim.tools.screen import Span, fit, render
@@ -18,6 +18,7 @@ def columns(text: str) -> int:
 
 
 @given(st.lists(st.tuples(st.text(), st.sampled_from(["", "red"]))), st.integers(1, 100))
+@example([("0\U0001193d", "")], 1)
 def test_a_line_of_any_text_is_printable_and_fits(parts: list[tuple[str, str]], width: int) -> None:
     line = render([Span(*part) for part in parts], width, is_coloured=False)
     assert line.isprintable()
