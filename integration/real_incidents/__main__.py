@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from integration.real_incidents.hosts import Host, address_of, free_ports_of
-from integration.real_incidents.play import Played, Player, relaying
+from integration.real_incidents.play import BETWEEN_S, Played, Player, relaying
 from integration.real_incidents.score import SAMPLED
 from integration.real_incidents.services import SESSION_MS, GroupProtocol
 from integration.support.broker import Broker
@@ -84,6 +84,9 @@ def main() -> int:
     parser.add_argument("--services", type=int, default=8)
     parser.add_argument("--incidents", type=int, default=100, help="besides the starts and what befalls the fleet")
     parser.add_argument(
+        "--between", type=float, default=BETWEEN_S, help="mean seconds between two incidents of a service"
+    )
+    parser.add_argument(
         "--one-machine", action="store_true", help=f"all on {MACHINE}, many with default ids and timeouts"
     )
     parser.add_argument(
@@ -100,6 +103,7 @@ def main() -> int:
             options.services,
             options.incidents,
             protocol,
+            between_s=options.between,
             is_one_machine=options.one_machine,
         )
     )
@@ -119,6 +123,7 @@ async def play(
     incident_count: int,
     protocol: GroupProtocol,
     *,
+    between_s: float = BETWEEN_S,
     is_one_machine: bool = False,
 ) -> Played:
     """Start a broker, play on it, and stop it. The folder must be there."""
@@ -135,6 +140,7 @@ async def play(
                     service_count=service_count,
                     incident_count=incident_count,
                     protocol=protocol,
+                    between_s=between_s,
                     tell=lambda line: print(line, file=sys.stderr),
                 )
                 return await player.play()

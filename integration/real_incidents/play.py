@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import TopicAlreadyExistsError
 
 from integration.incidents.truth import Cause, Ended, Subject, SubjectKind, Truth, TruthFile, wall_ms
 from integration.real_incidents.hosts import Host
@@ -24,8 +25,8 @@ from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescrib
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 
 _LOOK_AGAIN_S = 0.5
-_BETWEEN_S = 8.0
-"""The mean time between two incidents of a service."""
+BETWEEN_S = 8.0
+"""The mean time between two incidents of a service, unless another is asked for."""
 _BETWEEN_FLEET_S = 90.0
 """The mean time between two incidents of hosts, of the network or of the broker."""
 
@@ -51,9 +52,14 @@ class Player:
         service_count: int,
         incident_count: int,
         protocol: GroupProtocol,
+        between_s: float,
         tell: Callable[[str], object],
     ) -> None:
-        """Hosts that share an address are parts of the network of one machine, where nothing is set that need not be."""
+        """`between_s`: the mean time between two incidents of a service.
+
+        Hosts that share an address are parts of the network of one machine, where nothing is set that need not be.
+        """
+        self._between_s = between_s
         self.hosts = hosts
         self._is_one_machine = len({host.address for host in hosts}) == 1
         self._broker = broker
@@ -117,10 +123,13 @@ class Player:
         self._unsettled += 1
 
     async def create_topic(self, name: str, partition_count: int) -> None:
-        """Make a topic."""
-        await self._administer(
-            lambda admin: admin.create_topics({name: {"num_partitions": partition_count, "replication_factor": 1}})
-        )
+        """Make a topic. One that is there already is kept as it is: a script may be played twice on a service."""
+
+        def create(admin: KafkaAdminClient) -> None:
+            with suppress(TopicAlreadyExistsError):
+                admin.create_topics({name: {"num_partitions": partition_count, "replication_factor": 1}})
+
+        await self._administer(create)
 
     async def add_partitions(self, topic: str, partition_count: int) -> None:
         """Enlarge a topic."""
@@ -129,10 +138,10 @@ class Player:
     # Playing
 
     async def _play_on(self, service: Service) -> None:
-        await asyncio.sleep(service.rng.uniform(0, _BETWEEN_S))
+        await asyncio.sleep(service.rng.uniform(0, BETWEEN_S))
         await self._write(service, start)
         while next(self._tickets, None) is not None:
-            await asyncio.sleep(service.rng.expovariate(1 / _BETWEEN_S))
+            await asyncio.sleep(service.rng.expovariate(1 / self._between_s))
             await self._is_up.wait()
             fit = [script for script in SCRIPTS.values() if script.suits(service)]
             (script,) = service.rng.choices(fit, [each.weight for each in fit])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.archive import Archive, ArchiveWriter
 from kshim.tools.why.follow import Follower
 from kshim.tools.why.read import Reading
+from tests.cli.process import COMMAND, TIMEOUT_S, hearing_ctrl_c
 from tests.tools.peer import MINUTE, Peer
 from tests.tools.test_why import a_scaled_group, an_event, why_json, write_events
 
@@ -120,3 +124,20 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureF
 def test_to_record_a_recording_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "--all", "--recorded", "a", "--record", "b"]) == 2
     assert "--record writes what is read from a broker or directories" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_watched_is_whole_however_the_watcher_is_ended(
+    address: tuple[str, int], number: signal.Signals, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.zip"
+    command = [COMMAND, "why", "--all", "--follow", "--bootstrap-server", f"{address[0]}:{address[1]}"]
+    with hearing_ctrl_c():
+        watcher = subprocess.Popen([*command, "--record", str(file)], stderr=subprocess.PIPE, text=True)
+    assert watcher.stderr is not None
+    assert watcher.stderr.readline().startswith("watching all groups")
+    watcher.send_signal(number)
+    watcher.communicate(timeout=TIMEOUT_S)
+    assert watcher.returncode == 130
+    with closing(Archive(str(file), None)) as archive:
+        assert archive.until_ms > 0

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
-from types import FrameType
 from typing import TextIO
 
 from kshim.tools.demo.children import Child, Children
 from kshim.tools.demo.picture import draw, summary
 from kshim.tools.demo.screen import LiveScreen, PlainLines
 from kshim.tools.demo.story import Story
+from kshim.tools.interrupts import signals_as_interrupts
 from kshim.tools.screen import Line, is_live
 
 TOPIC = "orders"
@@ -43,7 +41,7 @@ def run_demo(*, is_plain: bool, stream: TextIO | None = None) -> int:
     screen = PlainLines(stream) if is_plain or not is_live(stream) else LiveScreen(stream)
     children = Children()
     try:
-        with _signals_as_interrupts():
+        with signals_as_interrupts():
             demo = Demo(children, screen)
             try:
                 demo.play()
@@ -205,19 +203,3 @@ class Demo:
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-@contextlib.contextmanager
-def _signals_as_interrupts() -> Iterator[None]:
-    """A terminal that closes and a plain `kill` end the demo as Ctrl-C does: with its children."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)

@@ -18,6 +18,7 @@ from kshim.explain.words import time_text
 from kshim.page.from_facts import pictures
 from kshim.tools.client import PLAINTEXT
 from kshim.tools.client_security import Security
+from kshim.tools.interrupts import signals_as_interrupts
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
 from kshim.tools.logs.source import opened
@@ -98,13 +99,15 @@ def run_follow(
     """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
 
     Polls every `interval_s`. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
-    cannot be reached to begin with. `record`: a new file for what is read and sampled, whole when it is interrupted.
+    cannot be reached to begin with. `record`: a new file for what is read and sampled, whole when it is interrupted,
+    by Ctrl-C, a plain `kill` or a terminal that closes.
     """
     from kshim.tools.logs.broker import BrokerLogs
     from kshim.tools.why.follow import Follower
 
     stream, messages = stream or sys.stdout, messages or sys.stderr
     with ExitStack() as stack:
+        stack.enter_context(signals_as_interrupts())
         logs = stack.enter_context(closing(BrokerLogs(*bootstrap_server, client_id="why", security=security)))
         writer = None if record is None else ArchiveWriter(record, logs, group)
         if writer is not None:
