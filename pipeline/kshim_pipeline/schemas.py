@@ -107,7 +107,12 @@ _EVENT_MEMBER_FIELDS: Final = tuple(
 )
 _EVENT_MEMBER: Final = StructType([*_EVENT_MEMBER_FIELDS, StructField("client_reason", StringType())])
 _EVENT_WAIT: Final = StructType(
-    [*_EVENT_MEMBER_FIELDS, StructField("is_new", BooleanType()), StructField("wait_ms", LongType())]
+    [
+        *_EVENT_MEMBER_FIELDS,
+        StructField("is_new", BooleanType()),
+        StructField("wait_ms", LongType()),
+        StructField("told_ms", LongType()),
+    ]
 )
 _EVENT_KICKED: Final = StructType(
     [*_EVENT_MEMBER_FIELDS, StructField("reason", StringType()), StructField("was_pending", BooleanType())]
@@ -125,6 +130,9 @@ _EVENT_ACTIVITY: Final = StructType(
         StructField("last_api", StringType()),
         StructField("last_fetch_ms", LongType()),
         StructField("software", StringType()),
+        StructField("last_commit_ms", LongType()),
+        StructField("commit_before_ms", LongType()),
+        StructField("commit_pause_ms", LongType()),
     ]
 )
 _EVENT_PROGRESS: Final = StructType(

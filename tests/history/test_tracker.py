@@ -75,11 +75,25 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
         "join_ms": 400,
         "sync_ms": 50,
         "total_ms": 450,
-        "last_to_join": {"member_id": b.member_id, "client_id": "b", "is_new": False, "wait_ms": 400, **member},
-        "last_to_sync": {"member_id": a.member_id, "client_id": "a", "is_new": False, "wait_ms": 50, **member},
+        "last_to_join": {
+            "member_id": b.member_id,
+            "client_id": "b",
+            "is_new": False,
+            "wait_ms": 400,
+            "told_ms": None,
+            **member,
+        },
+        "last_to_sync": {
+            "member_id": a.member_id,
+            "client_id": "a",
+            "is_new": False,
+            "wait_ms": 50,
+            "told_ms": None,
+            **member,
+        },
         "waits": [
-            {"member_id": a.member_id, "client_id": "a", "is_new": False, "wait_ms": 0, **member},
-            {"member_id": b.member_id, "client_id": "b", "is_new": False, "wait_ms": 400, **member},
+            {"member_id": a.member_id, "client_id": "a", "is_new": False, "wait_ms": 0, "told_ms": None, **member},
+            {"member_id": b.member_id, "client_id": "b", "is_new": False, "wait_ms": 400, "told_ms": None, **member},
         ],
         "waits_omitted": 0,
         "kicked": [],
@@ -255,6 +269,7 @@ def test_who_comes_while_the_phase_runs_is_expected_from_then_on_and_marked_as_n
         "host": "127.0.0.1",
         "is_new": False,
         "wait_ms": 150,
+        "told_ms": None,
     }
     sim["a"].take(sim["a"].join())
     for peer in (sim["b"], newcomer):
@@ -284,6 +299,22 @@ def test_a_join_sent_twice_counts_from_the_first() -> None:
     sim.settle()
     waits = {wait["client_id"]: wait["wait_ms"] for wait in told(sim)[-1]["waits"]}
     assert waits == {"a": 0, "b": 100, "c": 300}
+
+
+def test_a_wait_says_when_a_heartbeat_first_told_the_member_of_the_rebalance() -> None:
+    sim = a_group().preparing("a", "b", "c")
+    sim.pass_ms(100)
+    assert sim["b"].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    sim.pass_ms(100)
+    assert sim["b"].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    sim.pass_ms(100)
+    sim["b"].send_join()
+    sim["c"].send_join()
+    for name in ("a", "b", "c"):
+        sim[name].generation_id = sim.group.generation_id
+    sim.settle()
+    waits = {wait["client_id"]: (wait["wait_ms"], wait["told_ms"]) for wait in told(sim)[-1]["waits"]}
+    assert waits == {"a": (0, None), "b": (300, 100), "c": (300, None)}
 
 
 def test_who_does_not_join_in_time_is_kicked() -> None:

@@ -184,3 +184,25 @@ def test_a_member_of_the_new_protocol_that_joins_again_with_its_id_on_its_connec
         assert ann.heartbeat(0) is ErrorCode.NONE
         first, second = events(kshim, "member_joined")
         assert second["activity"]["connection_id"] == first["activity"]["connection_id"]
+
+
+def test_the_commits_of_a_member_and_how_much_time_there_usually_is_between_two(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        began_ms = kshim.clock.now * 1_000
+        for pause_s in (0, 5, 5, 0.1, 4.9, 2):
+            kshim.clock.advance(pause_s)
+            assert ann.commit("orders", 0, 1) == ErrorCode.NONE
+        kshim.clock.advance(46)
+        found = activity(kshim)
+    assert found["last_commit_ms"] - began_ms == pytest.approx(17_000, abs=300)
+    assert found["last_commit_ms"] - found["commit_before_ms"] == pytest.approx(2_000, abs=300)
+    assert found["commit_pause_ms"] == pytest.approx(5_000, abs=300)
+
+
+def test_a_member_that_has_committed_nothing_has_no_commit(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        kshim.clock.advance(46)
+        found = activity(kshim)
+    assert [found[name] for name in ("last_commit_ms", "commit_before_ms", "commit_pause_ms")] == [None, None, None]

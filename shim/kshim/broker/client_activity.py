@@ -7,13 +7,14 @@ asks, which is when a member has come or gone.
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import count
+from collections import deque
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kshim.history.activity import Activity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kshim.coordinator.step import Now
     from kshim_protocol.apis import Api
@@ -25,6 +26,11 @@ KEPT_MAX: Final = 100_000
 """So many members, and so many clients that fetch, are remembered; the oldest are forgotten first."""
 _CONNECTIONS_MAX: Final = 64
 """So many connections that fetch, or speak for members, are remembered of one client id and host."""
+_COMMITS_KEPT: Final = 12
+"""So many commits of a member are remembered, to tell how much time there usually is between two."""
+_PAUSES_NEEDED: Final = 3
+_AT_ONCE_MS: Final = 500
+"""Commits within so short a time are one: of several partitions, or the last ones of a consumer that closes."""
 _TOGETHER_MS: Final = 500
 """Connections of one process are opened, and closed, within so short a time."""
 
@@ -78,6 +84,7 @@ class ClientActivity:
         self._members: dict[str, ConnectedClient] = {}
         self._fetchers: _OfClients = {}
         self._speakers: _OfClients = {}
+        self._commits: dict[str, deque[int]] = {}
 
     def introduced(self, client: ConnectedClient, software: str | None, now: Now) -> None:
         """A client has said what it is (ApiVersions)."""
@@ -102,6 +109,14 @@ class ClientActivity:
             _add(self._fetchers, (client_id or "", client_host), client)
         client.last_fetch_ms = now.wall_ms
 
+    def committed(self, member_id: str, now: Now) -> None:
+        """A member sends an OffsetCommit."""
+        times_ms = self._commits.get(member_id)
+        if times_ms is not None:
+            times_ms.append(now.wall_ms)
+        elif member_id:
+            _put(self._commits, member_id, deque((now.wall_ms,), _COMMITS_KEPT))
+
     def of(self, member_id: str, client_id: str, client_host: str) -> Activity | None:
         """See `Activities`."""
         client = self._members.get(member_id)
@@ -117,10 +132,12 @@ class ClientActivity:
             client.last_api.name,
             _last_fetch_ms(client, self._speakers.get(key, ()), self._fetchers.get(key, ())),
             client.software,
+            *_told_by_commits(self._commits.get(member_id, ())),
         )
 
     def forget(self, member_id: str) -> None:
         """See `Activities`."""
+        self._commits.pop(member_id, None)
         client = self._members.pop(member_id, None)
         if client is not None and client.member_id == member_id:
             client.member_id = None  # with the new protocol it may join again with the same id, on the same connection
@@ -128,6 +145,22 @@ class ClientActivity:
     def _enter(self, client: ConnectedClient, now: Now) -> None:
         if not client.connection_id:
             client.connection_id, client.opened_ms = next(self._numbers), now.wall_ms
+
+
+def _told_by_commits(times_ms: Iterable[int]) -> tuple[int | None, int | None, int | None]:
+    """The last commit, the one before it, and how much time there usually is between two: three of four are no longer."""
+    moments: list[int] = []
+    last_ms = None
+    for ts_ms in times_ms:
+        if last_ms is None or ts_ms - last_ms >= _AT_ONCE_MS:
+            moments.append(ts_ms)
+        last_ms = ts_ms
+    pauses_ms = sorted(after - before for before, after in pairwise(moments))
+    usual_ms = pauses_ms[3 * len(pauses_ms) // 4] if len(pauses_ms) >= _PAUSES_NEEDED else None
+    before_ms = next(
+        (ts_ms for ts_ms in reversed(moments) if last_ms is not None and last_ms - ts_ms >= _AT_ONCE_MS), None
+    )
+    return last_ms, before_ms, usual_ms
 
 
 def _last_fetch_ms(

@@ -48,3 +48,17 @@ def relay_of_member(
 
     handler.__name__ = answer.__name__
     return handles(request_class)(handler)
+
+
+def relay_of_commit(
+    topic: str, request_class: type[R], answer: Callable[[C, R, RequestContext, Ticket], Step]
+) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
+    """The same of a commit: when a member commits tells what its process does."""
+    relayed = relay_of_member(topic, request_class, answer)
+
+    def handler(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> Step:
+        node.cluster.client_activity.committed(request.member_id, context.now)
+        return relayed(node, request, context, ticket)
+
+    handler.__name__ = answer.__name__
+    return handles(request_class)(handler)

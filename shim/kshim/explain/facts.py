@@ -148,6 +148,8 @@ class Phases(NamedTuple):
     generation_id: int | None = None
     partitions: Mapping[str, int] | None = None
     """How many partitions of each topic were assigned, as far as a record of the generation is there."""
+    last_told_ms: int | None = None
+    """How long after its begin a heartbeat of `last_to_join` told it of the rebalance; None: none did, or it is not known."""
     is_last_observed: bool = True
     """False: who was last is concluded from commits."""
     group_type: str | None = None

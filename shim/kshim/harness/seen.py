@@ -378,7 +378,7 @@ def _turn(found: tuple[Rebalance, HistoryEvent]) -> Turn:
         if arrivals is None
         else tuple(
             Wait(member.member_id, short_name(member), wait_ms, bool(is_new))
-            for member, wait_ms, is_new in zip(*arrivals, strict=True)
+            for member, wait_ms, is_new in zip(arrivals.members, arrivals.wait_ms, arrivals.is_new, strict=True)
         ),
         leader_id=timeline.leader_id if isinstance(timeline, Timeline) else None,
         protocol=getattr(timeline, "protocol", None),

@@ -12,6 +12,9 @@ class Activity(NamedTuple):
     `closed_ms` and `closed_by` are None while it is open; `closed_by` is `client` (orderly), `reset` or `broker`. `last_api` is the
     name of its last request. `last_fetch_ms` is the last Fetch of the process, over any connection with the same client id and host; None when
     there was none, or when several processes share both, and times of connections do not tell whose it was. `software` is the client library's name and version, where it says them.
+
+    `last_commit_ms` is the last OffsetCommit of the member, on any connection, `commit_before_ms` the one before that, and `commit_pause_ms`
+    how much time there usually is between two, where there were enough. Commits of one moment are one.
     """
 
     connection_id: int
@@ -22,6 +25,9 @@ class Activity(NamedTuple):
     last_api: str
     last_fetch_ms: int | None
     software: str | None
+    last_commit_ms: int | None = None
+    commit_before_ms: int | None = None
+    commit_pause_ms: int | None = None
 
 
 class Activities(Protocol):

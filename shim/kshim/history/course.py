@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -93,20 +93,28 @@ class Course(Why):
 
 def arrival_json(arrival: Arrival | None) -> str:
     """An arrival as an object, or null."""
-    return "null" if arrival is None else entries_json([arrival.member], [arrival.is_new], [arrival.wait_ms])[0]
+    return "null" if arrival is None else entries_json([arrival.member], [arrival.is_new], [arrival.wait_ms], {})[0]
 
 
-def entries_json(members: Sequence[MemberRef], is_new: Sequence[int], wait_ms: Sequence[int]) -> list[str]:
-    """Arrivals as objects, from columns."""
+def entries_json(
+    members: Sequence[MemberRef], is_new: Sequence[int], wait_ms: Sequence[int], told_ms: Mapping[str, int]
+) -> list[str]:
+    """Arrivals as objects, from columns, and when each was told of the rebalance, by id."""
     try:
+        if not told_ms:
+            return [
+                f'{{{member.rendered},"is_new":{BOOL[new]},"wait_ms":{ms},"told_ms":null}}'  # type: ignore[attr-defined]
+                for member, new, ms in zip(members, is_new, wait_ms, strict=True)
+            ]
         return [
-            f'{{{member.rendered},"is_new":{BOOL[new]},"wait_ms":{ms}}}'  # type: ignore[attr-defined]
+            f'{{{member.rendered},"is_new":{BOOL[new]},"wait_ms":{ms},'  # type: ignore[attr-defined]
+            f'"told_ms":{told_ms.get(member.member_id, "null")}}}'
             for member, new, ms in zip(members, is_new, wait_ms, strict=True)
         ]
     except AttributeError:
         for each in members:
             names(each)
-        return entries_json(members, is_new, wait_ms)
+        return entries_json(members, is_new, wait_ms, told_ms)
 
 
 def kicked_json(kicked: Sequence[Kicked]) -> str:

@@ -26,9 +26,9 @@ class Timeline(Course):
         size_bytes = Course._listed_bytes(self)  # `super()` does not know a class with slots before Python 3.14
         arrivals = self.arrivals
         if arrivals is not None:
-            size_bytes += 60 * len(arrivals.members)
+            size_bytes += 60 * len(arrivals.members) + 100 * len(arrivals.told_ms)
             if 1 in arrivals.is_new:  # the names of the others are those of earlier rebalances
-                newcomers = [member for member, is_new in zip(*arrivals[::2], strict=True) if is_new]
+                newcomers = [member for member, is_new in zip(arrivals.members, arrivals.is_new, strict=True) if is_new]
                 size_bytes += sum([600 + 2 * (len(each.member_id) + len(each.client_id)) for each in newcomers])
         return size_bytes
 
@@ -48,7 +48,7 @@ class Timeline(Course):
         arrivals = self.arrivals
         if arrivals is None:
             return '"waits":null,"waits_omitted":0'
-        entries = entries_json(arrivals.members, arrivals.is_new, arrivals.wait_ms)
+        entries = entries_json(arrivals.members, arrivals.is_new, arrivals.wait_ms, arrivals.told_ms)
         kept = entries
         if sum(map(len, entries)) > LIST_MAX_BYTES:
             slowest = sorted(range(len(entries)), key=lambda index: -arrivals.wait_ms[index])

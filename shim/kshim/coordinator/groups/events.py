@@ -122,12 +122,14 @@ _said = attrgetter(*_MEMBER_FIELDS)
 class Arrivals(NamedTuple):
     """When the Joins of a rebalance came, in the order of the group; columns, since history keeps very many of them.
 
-    `wait_ms` from the start of the rebalance; `is_new` has 1 for each member that entered in it.
+    `wait_ms` from the start of the rebalance; `is_new` has 1 for each member that entered in it. `told_ms`: when a heartbeat first
+    told a member of it, by its id, for those that sent one.
     """
 
     members: tuple[MemberRef, ...]
     wait_ms: tuple[int, ...]
     is_new: bytes
+    told_ms: Mapping[str, int] = {}
 
 
 class Offer(NamedTuple):

@@ -11,6 +11,7 @@ from kshim.explain.facts import (
     SHARE,
     STREAMS,
     Activity,
+    Committed,
     Fact,
     Kind,
     Member,
@@ -72,6 +73,7 @@ def fact_of_event(event: Event) -> Fact | None:
         state=event["state_from"],
         activity=_activity(event["run"], event.get("activity")),
         subscription=_subscription(event.get("subscription")),
+        committed=_committed(event.get("activity")),
         phases=_phases(event) if kind in (Kind.JOIN_COMPLETED, Kind.COMPLETED) else None,
         records=records,
     )
@@ -109,7 +111,7 @@ def _phases(event: Event) -> Phases:
             return phases._replace(moved=_moved(event["reconciliation"]["unowned"]))
         return phases
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
-    waits.sort(key=lambda wait: -int(wait["wait_ms"]))
+    waits.sort(key=_since_told_ms, reverse=True)
     slowest = waits[0] if waits else None
     return Phases(
         join_ms=event["join_ms"],
@@ -118,9 +120,16 @@ def _phases(event: Event) -> Phases:
         leader_id=event["leader_id"],
         last_to_join=None if slowest is None else _member(slowest),
         last_wait_ms=None if slowest is None else slowest["wait_ms"],
-        other_wait_ms=waits[1]["wait_ms"] if len(waits) > 1 else None,
+        last_told_ms=None if slowest is None else slowest.get("told_ms"),
+        other_wait_ms=max(wait["wait_ms"] for wait in waits[1:]) if len(waits) > 1 else None,
         generation_id=event["to_generation"],
     )
+
+
+def _since_told_ms(wait: Mapping[str, Any]) -> int:
+    """How long a member took once it knew; who was not told by a heartbeat may have had to wait for its next one."""
+    told_ms = wait.get("told_ms")
+    return int(wait["wait_ms"] - (HEARTBEAT_MS if told_ms is None else told_ms))
 
 
 def _phases_of_epoch(assignor: str | None, course: Mapping[str, Any]) -> Phases:
@@ -188,6 +197,13 @@ def _activity(run: str, row: Mapping[str, Any] | None) -> Activity | None:
         last_fetch_ms=_fetch_ms(row["last_fetch_ms"], row["closed_ms"]),
         software=row["software"],
     )
+
+
+def _committed(row: Mapping[str, Any] | None) -> Committed | None:
+    """Commits of a member, on whatever connection; events of earlier versions do not tell of them."""
+    if row is None or row.get("last_commit_ms") is None:
+        return None
+    return Committed(row["last_commit_ms"], row["commit_pause_ms"], row["commit_before_ms"])
 
 
 def _fetch_ms(last_fetch_ms: int | None, closed_ms: int | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.broker.features import GROUP_VERSION
-from kshim.broker.relay import relay, relay_of_member
+from kshim.broker.relay import relay, relay_of_commit, relay_of_member
 from kshim.broker.request import needs_feature
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC
@@ -28,7 +28,7 @@ HANDLERS = (
     relay_of_member(OFFSETS_TOPIC, JoinGroupRequest,    GroupCoordinator.join_group),
     relay_of_member(OFFSETS_TOPIC, SyncGroupRequest,    GroupCoordinator.sync_group),
     relay(OFFSETS_TOPIC, LeaveGroupRequest,             GroupCoordinator.leave_group),
-    relay_of_member(OFFSETS_TOPIC, OffsetCommitRequest, GroupCoordinator.offset_commit),
+    relay_of_commit(OFFSETS_TOPIC, OffsetCommitRequest, GroupCoordinator.offset_commit),
     relay(OFFSETS_TOPIC, OffsetFetchRequest,            GroupCoordinator.offset_fetch),
     relay(OFFSETS_TOPIC, OffsetDeleteRequest,           GroupCoordinator.offset_delete),
     relay(OFFSETS_TOPIC, DescribeGroupsRequest,         GroupCoordinator.describe_groups),

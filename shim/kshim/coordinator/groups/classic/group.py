@@ -64,6 +64,7 @@ class Group(GroupWithEvents):
         "state_changed_ms",
         "static_members",
         "supporters",
+        "told_ms",
         "topics",
     )
 
@@ -89,6 +90,8 @@ class Group(GroupWithEvents):
         self.topics: frozenset[str] | None = None
         self.rebalance_started_ms = 0  # monotonic
         self.join_completed_ms = 0  # monotonic
+        self.told_ms: dict[str, int] | None = None
+        """When a heartbeat of each member first told it of the rebalance that is prepared (monotonic); None: of none."""
 
     # State
 

@@ -37,6 +37,9 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
             response = _NONE
         case GroupState.PREPARING_REBALANCE:
             response = _REBALANCE_IN_PROGRESS
+            if group.told_ms is None:
+                group.told_ms = {}
+            group.told_ms.setdefault(member.member_id, now.mono_ms)
         case GroupState.EMPTY | GroupState.DEAD:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     shard.deadlines.set(member.session_key, now.mono_ms + member.session_timeout_ms)

@@ -48,6 +48,7 @@ def start_rebalance(shard: Shard, group: Group, trigger: Trigger, now: Now, step
     shard.deadlines.cancel(group.sync_key)
     was_empty = group.state is GroupState.EMPTY
     group.rebalance_started_ms = now.mono_ms
+    group.told_ms = None
     group.move_to(GroupState.PREPARING_REBALANCE, trigger=trigger, now=now, step=step)
     group.pending_syncs.clear()
     if not was_empty:
@@ -132,6 +133,7 @@ def _open_sync_phase(shard: Shard, group: Group, trigger: Trigger, now: Now, ste
     group.move_to(GroupState.COMPLETING_REBALANCE, trigger=trigger, now=now, step=step)
     group.join_completed_ms = now.mono_ms
     step.events.append(_join_completed(group, now))
+    group.told_ms = None
     parked_joins, group.parked_joins = group.parked_joins, {}
     for member in group.members.values():
         parked = parked_joins.get(member.member_id)
@@ -171,6 +173,7 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
     parked, began_ms = group.parked_joins, group.rebalance_started_ms
     joined = [member for member in group.members.values() if member.member_id in parked]
     since_ms = [parked[member.member_id].since_ms for member in joined]
+    told_ms = group.told_ms or {}
     return JoinCompleted(
         **group.event(now),
         member_count=len(group.members),
@@ -182,6 +185,7 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
             tuple([member.ref() for member in joined]),
             tuple([at_ms - began_ms for at_ms in since_ms]),
             bytes([member.is_new for member in joined]),
+            {member_id: at_ms - began_ms for member_id, at_ms in told_ms.items()},
         ),
     )
 
