@@ -265,3 +265,14 @@ def test_members_that_all_come_back_when_the_broker_does_are_of_no_process_that_
     story = a_process_of_three().stops(HOUR).loads(HOUR + 6 * SECOND)
     all_fall_silent_and_are_back(story, HOUR + 8 * SECOND)
     assert [cause for cause, _ in story.causes()][2:] == ["broker_restarted"]
+
+
+def test_who_comes_back_is_the_one_of_its_name_that_ended_last() -> None:
+    story = Story(session_ms=SESSION_MS, rebalance_ms=MINUTE)
+    for number, connection in enumerate(("a", "b", "c")):
+        story.joins(2 * SECOND * number, "one", host=HERE, connection=connection)
+    killed = activity(connection="a", last_request_ms=HOUR, closed_ms=HOUR + 100, closed_by="client")
+    story.expires(HOUR + SESSION_MS, "one", activity=killed)
+    story.leaves(HOUR + 40 * SECOND, "one", says="the consumer is being closed")
+    story.joins(HOUR + 43 * SECOND, "one", host=HERE, connection="d")
+    assert causes_of(story) == [("killed", (f"one@{HERE}",)), ("restart", (f"one@{HERE}",))]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, DeliveryEnd, Fact, Kind, Known, Member, Phases
-from kshim.explain.lives import Group, Life
+from kshim.explain.life import Life
+from kshim.explain.lives import Group
 from kshim.explain.member_ids import is_made_by_client
 
 _USUAL_COUNT = 3

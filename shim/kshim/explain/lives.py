@@ -1,23 +1,15 @@
-"""Members to lives, and lives to processes.
-
-A life is the time from a JoinGroup that made a member to its removal. A process has several if it loses its membership
-and joins again; a client has several processes, one after the other, if it is restarted.
-"""
+"""The lives of one group, and who was there when."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Fact, Kind, Known, Member
-from kshim.explain.member_ids import is_same_process
-
-_GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
-"""Kubernetes takes letters that make no words, and one suffix in five has no digit."""
+from kshim.explain.facts import FORGOTTEN, Fact, Kind, Known, Member
+from kshim.explain.life import Life
+from kshim.explain.successors import link
 
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
@@ -28,115 +20,6 @@ _NEAR = 100
 
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired, and how exact times of phases are."""
-
-
-class Life:
-    """One membership. `joined` None: it began before the first fact; `gone` None: it has not ended."""
-
-    def __init__(self, group: str, member: Member, joined: Fact | None) -> None:
-        self.group = group
-        self.member = member
-        self.joined = joined
-        self.stopped: Fact | None = None
-        """Where a static member said that it was being stopped."""
-        self.refused: list[Fact] = []
-        """Of other processes, which asked for its instance id and did not get it."""
-        self.gone: Fact | None = None
-        self.is_heard_after = False
-        """Whether its process was heard of when another one had taken its place."""
-        self.next: Life | None = None
-        """The life of the same client that took its place."""
-        self.previous: Life | None = None
-        self.away_ms = 0
-        """How long it took until `next` was there, without the time in which no coordinator was."""
-        self.uncommitted_ms = 0
-        """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
-        self.joined_last_ms: int | None = None
-        """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
-        self.renewed_ms = 0
-        """When its session began anew with the last phase JOIN that ended before it was gone."""
-
-    def __repr__(self) -> str:
-        return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
-
-    @property
-    def began_ms(self) -> int:
-        """When it joined; 0 if that was before the first fact."""
-        return 0 if self.joined is None else self.joined.ts_ms
-
-    @property
-    def first(self) -> Life:
-        """The first life of the same client, whatever names it has had."""
-        life = self
-        while life.previous is not None:
-            life = life.previous
-        return life
-
-    @property
-    def of_process(self) -> Life:
-        """The first life of the same process, as member ids of the new protocol tell: it may have been removed, and have joined again."""
-        life = self
-        while (before := life.previous) is not None and before.member.member_id == life.member.member_id:
-            life = before
-        return life
-
-    @property
-    def activity(self) -> Activity | None:
-        """What was known of the process when it was gone."""
-        return None if self.gone is None else self.gone.activity
-
-    def silent_ms(self, known: Known) -> int:
-        """Since when nothing was heard of it, when its session expired."""
-        assert self.gone is not None
-        heard_ms = self.gone.ts_ms
-        if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
-            heard_ms = self.joined_last_ms
-        elif self.gone.kind is Kind.EXPIRED or self._may_have_expired:
-            heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
-        if self.activity is None:
-            return heard_ms
-        if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
-            return min(self.activity.last_request_ms, self.gone.ts_ms)
-        # Heartbeats may come on another connection than the one of which the broker knows, and so does what it fetches.
-        heard_ms = max(self.activity.last_request_ms, self.activity.last_fetch_ms or 0, heard_ms)
-        return min(heard_ms, self.gone.ts_ms)
-
-    @property
-    def _may_have_expired(self) -> bool:
-        """Whether it is unknown how it was gone, but exactly known when."""
-        is_exact = self.joined is not None and self.joined.is_observed
-        return is_exact and self.gone is not None and self.gone.reason == UNSEEN
-
-    def is_alive_at(self, ts_ms: int) -> bool:
-        """Whether it was a member then."""
-        return self.began_ms <= ts_ms and (self.gone is None or self.gone.ts_ms > ts_ms)
-
-    @property
-    def _has_twin(self) -> bool:
-        """Whether the process whose instance id it took was still connected then."""
-        taken = self.joined
-        is_taken = taken is not None and taken.kind is Kind.REPLACED
-        return is_taken and taken is not None and taken.activity is not None and taken.activity.closed_ms is None
-
-    def is_same_process_as_next(self, known: Known) -> bool | None:
-        """Whether the process that joined next is this one, as connections and its reason tell; None: unknown."""
-        if self.next is None or self.next.joined is None:
-            return None
-        back = self.next.joined
-        if (is_same := is_same_process(self.member.member_id, self.next.member.member_id)) is not None:
-            return is_same
-        if self.gone is not None and self.activity is not None and back.activity is not None:
-            if back.activity.connection_id == self.activity.connection_id:
-                return True
-            if not self._has_twin and back.activity.opened_ms < self.silent_ms(known):
-                return True  # a connection of before the silence: of the same process, and another than heartbeats used
-        match says(back.client_reason):
-            case Says.GOES_ON | Says.POLL_TIMEOUT:
-                return None if self._has_twin else True  # the other one goes on as well
-            case Says.BEGINS:
-                return False
-            case _:
-                return None
 
 
 class Group:
@@ -165,7 +48,7 @@ class Group:
                 self._deliveries[fact.records.topic, fact.records.partition].append(fact)
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._find_last_joins()
-        self._link()
+        link(self.lives, known)
         for life in self.lives:
             if life.gone is not None and life.gone.committed is not None:
                 life.uncommitted_ms = self.up_ms(life.gone.committed.last_ms, life.gone.ts_ms)
@@ -319,52 +202,6 @@ class Group:
             if place >= 0 and began_ms - ends[place] <= _TIMER_MS:
                 life.joined_last_ms = max(life.began_ms, ends[place] - phases[place][1])
 
-    def _link(self) -> None:
-        """Find for each life that ended the one that took its place: of the same client, while it was silent or later.
-
-        It may have begun at the same time: with the last request of the old one's connection, or in the same record.
-        """
-        free: dict[str, list[Life]] = defaultdict(list)
-        for life in self.lives:
-            if life.previous is None and life.joined is not None:
-                free[life.member.name].append(life)
-        ended = [life for life in self.lives if life.gone is not None and life.next is None]
-        for life in sorted(ended, key=lambda life: life.gone.ts_ms if life.gone else 0):
-            since_ms = life.silent_ms(self._known)
-            later = [
-                new
-                for new in free[life.member.name]
-                if new is not life and new.began_ms >= since_ms - _TIMER_MS and new.began_ms > life.began_ms
-            ]
-            if later:
-                # Where several processes share a client id and host, a connection tells which one came back.
-                same = (new for new in later if new.member.member_id == life.member.member_id)
-                new = next(same, None) or next((new for new in later if _shares_connection(life, new)), later[0])
-                free[life.member.name].remove(new)
-                life.next, new.previous = new, life
-        self._link_new_names(ended, [life for mine in free.values() for life in mine])
-
-    def _link_new_names(self, ended: list[Life], free: list[Life]) -> None:
-        """Processes whose client id is new each time, as of pods: one of the same kind and host that came soon after."""
-        for life in ended:
-            if life.next is not None or life.member.instance_id is not None or life.member.host is None:
-                continue
-            since_ms = life.silent_ms(self._known)
-            until_ms = (life.gone.ts_ms if life.gone else 0) + self._known.return_ms(life.member.member_id)
-            for new in free:
-                is_alike = (
-                    stem(new.member.client_id) == stem(life.member.client_id) and new.member.host == life.member.host
-                )
-                if (
-                    is_alike
-                    and new is not life
-                    and new.previous is None
-                    and since_ms <= new.began_ms <= until_ms
-                    and new.began_ms > life.began_ms
-                ):
-                    life.next, new.previous = new, life
-                    break
-
 
 def _time_of(fact: Fact) -> int:
     return fact.ts_ms
@@ -428,21 +265,3 @@ class _Attendance:
 
 def _is_within(span: Span, fact: Fact) -> bool:
     return fact.kind not in (Kind.STOPPING, Kind.LOADED) and span[0] < fact.ts_ms < span[1]
-
-
-def stem(client_id: str | None) -> str:
-    """A client id without what a generator of names appends: hexadecimal digits, counters, random letters.
-
-    >>> stem("billing-0003"), stem("billing-7d9fbc6-x2z9q"), stem("billing-7d9fbc6-nwhgc"), stem("orders-retry")
-    ('billing', 'billing', 'billing', 'orders-retry')
-    """
-    return _GENERATED.sub("", client_id or "")
-
-
-def _shares_connection(old: Life, new: Life) -> bool:
-    return (
-        old.activity is not None
-        and new.joined is not None
-        and new.joined.activity is not None
-        and old.activity.connection_id == new.joined.activity.connection_id
-    )

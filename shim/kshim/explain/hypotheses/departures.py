@@ -10,7 +10,7 @@ from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Kind, Known
-from kshim.explain.lives import Life
+from kshim.explain.life import Life
 from kshim.explain.member_ids import keeps_id
 from kshim.explain.weigh import Evidence, Step
 

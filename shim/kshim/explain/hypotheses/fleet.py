@@ -11,7 +11,8 @@ from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
-from kshim.explain.lives import Group, Life
+from kshim.explain.life import Life
+from kshim.explain.lives import Group
 from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step, weight
 

@@ -19,7 +19,9 @@ from kshim.explain.hypotheses.chains import chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import EMPTY, is_foreign, what_was_slow
 from kshim.explain.hypotheses.subscriptions import found_topics, is_passing_stranger, shared_group_ids
-from kshim.explain.lives import Group, Life, stem
+from kshim.explain.life import Life
+from kshim.explain.lives import Group
+from kshim.explain.successors import stem
 from kshim.explain.weigh import Evidence, Step, weight
 
 _IRREGULAR = 3

@@ -9,7 +9,8 @@ from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import START_MS, Kind, Known
-from kshim.explain.lives import Group, Life
+from kshim.explain.life import Life
+from kshim.explain.lives import Group
 from kshim.explain.weigh import Evidence, Step
 
 EMPTY = "the group had no members"

@@ -11,7 +11,9 @@ from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Kind, Known
 from kshim.explain.hypotheses.chains import chains
 from kshim.explain.hypotheses.others import topics_of
-from kshim.explain.lives import Group, Life, stem
+from kshim.explain.life import Life
+from kshim.explain.lives import Group
+from kshim.explain.successors import stem
 from kshim.explain.weigh import Evidence, Step
 
 

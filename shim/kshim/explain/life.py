@@ -1,0 +1,120 @@
+"""One membership of a process.
+
+A life is the time from a JoinGroup that made a member to its removal. A process has several if it loses its membership
+and joins again; a client has several processes, one after the other, if it is restarted.
+"""
+
+from __future__ import annotations
+
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.facts import UNSEEN, Activity, Fact, Kind, Known, Member
+from kshim.explain.member_ids import is_same_process
+
+
+class Life:
+    """One membership. `joined` None: it began before the first fact; `gone` None: it has not ended."""
+
+    def __init__(self, group: str, member: Member, joined: Fact | None) -> None:
+        self.group = group
+        self.member = member
+        self.joined = joined
+        self.stopped: Fact | None = None
+        """Where a static member said that it was being stopped."""
+        self.refused: list[Fact] = []
+        """Of other processes, which asked for its instance id and did not get it."""
+        self.gone: Fact | None = None
+        self.is_heard_after = False
+        """Whether its process was heard of when another one had taken its place."""
+        self.next: Life | None = None
+        """The life of the same client that took its place."""
+        self.previous: Life | None = None
+        self.away_ms = 0
+        """How long it took until `next` was there, without the time in which no coordinator was."""
+        self.uncommitted_ms = 0
+        """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
+        self.joined_last_ms: int | None = None
+        """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
+        self.renewed_ms = 0
+        """When its session began anew with the last phase JOIN that ended before it was gone."""
+
+    def __repr__(self) -> str:
+        return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
+
+    @property
+    def began_ms(self) -> int:
+        """When it joined; 0 if that was before the first fact."""
+        return 0 if self.joined is None else self.joined.ts_ms
+
+    @property
+    def first(self) -> Life:
+        """The first life of the same client, whatever names it has had."""
+        life = self
+        while life.previous is not None:
+            life = life.previous
+        return life
+
+    @property
+    def of_process(self) -> Life:
+        """The first life of the same process, as member ids of the new protocol tell: it may have been removed, and have joined again."""
+        life = self
+        while (before := life.previous) is not None and before.member.member_id == life.member.member_id:
+            life = before
+        return life
+
+    @property
+    def activity(self) -> Activity | None:
+        """What was known of the process when it was gone."""
+        return None if self.gone is None else self.gone.activity
+
+    def silent_ms(self, known: Known) -> int:
+        """Since when nothing was heard of it, when its session expired."""
+        assert self.gone is not None
+        heard_ms = self.gone.ts_ms
+        if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
+            heard_ms = self.joined_last_ms
+        elif self.gone.kind is Kind.EXPIRED or self._may_have_expired:
+            heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
+        if self.activity is None:
+            return heard_ms
+        if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
+            return min(self.activity.last_request_ms, self.gone.ts_ms)
+        # Heartbeats may come on another connection than the one of which the broker knows, and so does what it fetches.
+        heard_ms = max(self.activity.last_request_ms, self.activity.last_fetch_ms or 0, heard_ms)
+        return min(heard_ms, self.gone.ts_ms)
+
+    @property
+    def _may_have_expired(self) -> bool:
+        """Whether it is unknown how it was gone, but exactly known when."""
+        is_exact = self.joined is not None and self.joined.is_observed
+        return is_exact and self.gone is not None and self.gone.reason == UNSEEN
+
+    def is_alive_at(self, ts_ms: int) -> bool:
+        """Whether it was a member then."""
+        return self.began_ms <= ts_ms and (self.gone is None or self.gone.ts_ms > ts_ms)
+
+    @property
+    def _has_twin(self) -> bool:
+        """Whether the process whose instance id it took was still connected then."""
+        taken = self.joined
+        is_taken = taken is not None and taken.kind is Kind.REPLACED
+        return is_taken and taken is not None and taken.activity is not None and taken.activity.closed_ms is None
+
+    def is_same_process_as_next(self, known: Known) -> bool | None:
+        """Whether the process that joined next is this one, as connections and its reason tell; None: unknown."""
+        if self.next is None or self.next.joined is None:
+            return None
+        back = self.next.joined
+        if (is_same := is_same_process(self.member.member_id, self.next.member.member_id)) is not None:
+            return is_same
+        if self.gone is not None and self.activity is not None and back.activity is not None:
+            if back.activity.connection_id == self.activity.connection_id:
+                return True
+            if not self._has_twin and back.activity.opened_ms < self.silent_ms(known):
+                return True  # a connection of before the silence: of the same process, and another than heartbeats used
+        match says(back.client_reason):
+            case Says.GOES_ON | Says.POLL_TIMEOUT:
+                return None if self._has_twin else True  # the other one goes on as well
+            case Says.BEGINS:
+                return False
+            case _:
+                return None
