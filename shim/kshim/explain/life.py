@@ -76,6 +76,10 @@ class Life:
             heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
         if self.activity is None:
             return heard_ms
+        if self.gone.kind is Kind.LEFT and self.gone.is_observed and self.gone.reason != UNSEEN:
+            # It said so itself, perhaps on another connection, or before the answer to its JoinGroup was there, and the broker read it later.
+            closed_ms = None if self.activity is None else self.activity.closed_ms
+            return heard_ms if closed_ms is None or closed_ms <= self.began_ms else min(heard_ms, closed_ms)
         if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
             return min(self.activity.last_request_ms, self.gone.ts_ms)
         # Heartbeats may come on another connection than the one of which the broker knows, and so does what it fetches.

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from kshim.explain.facts import Known
+from kshim.explain.facts import RETURN_MS, Known
 from kshim.explain.life import Life
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
@@ -60,7 +60,7 @@ def _link_new_names(ended: Sequence[Life], free: dict[str, list[Life]], known: K
             for life in alike.get((stem(new.member.client_id), new.member.host), ())
             if life is not new
             and life.next is None
-            and life.silent_ms(known) <= new.began_ms <= _gone_ms(life) + known.return_ms(life.member.member_id)
+            and life.silent_ms(known) <= new.began_ms <= _ended_ms(life) + RETURN_MS
             and life.began_ms < new.began_ms
         ]
         if fitting:
@@ -75,7 +75,10 @@ def _begin(life: Life) -> int:
     return life.began_ms
 
 
-def _gone_ms(life: Life) -> int:
+def _ended_ms(life: Life) -> int:
+    """When its process had ended, as its connection tells, or it was gone."""
+    if life.activity is not None and life.activity.closed_ms is not None:
+        return life.activity.closed_ms
     return 0 if life.gone is None else life.gone.ts_ms
 
 

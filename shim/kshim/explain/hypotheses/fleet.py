@@ -274,14 +274,15 @@ def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance]) -> bool:
     begin_ms, end_ms = min(each.from_ms for each in together), max(each.to_ms for each in together)
     if _process(slow) in [_process(each) for each in together]:
         return False
+    back = [each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None]
     if slow.fact.reason != UNSEEN:
-        return begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+        is_then = begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+        # Who is waited for as long as nothing can be heard of it joins when the others can be heard of again.
+        return is_then and (not back or any(abs(other - slow.to_ms) <= HEARTBEAT_MS + POLL_MS for other in back))
     # How it was gone is unknown: that it was back with the others tells.
-    back = [
-        each.life.next.began_ms for each in (slow, *together) if each.life is not None and each.life.next is not None
-    ]
-    is_back = slow.life is not None and slow.life.next is not None and len(back) > 1
-    return is_back and any(abs(other - back[0]) <= START_MS for other in back[1:])
+    if slow.life is None or slow.life.next is None:
+        return False
+    return any(abs(other - slow.life.next.began_ms) <= START_MS for other in back)
 
 
 def _of_hosts(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_low
 from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
@@ -324,8 +324,25 @@ def _loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
             of_clients.setdefault(id(each.life.first), []).append(each)
     for mine in of_clients.values():
         for chain in chains(mine, known):
-            if len(chain) >= 2:
-                yield from _loop(chain, found, known)
+            for part in _alike(chain):
+                if len(part) >= 2:
+                    yield from _loop(part, found, known)
+
+
+def _alike(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Parts without a life that is much longer than the others: a loop ended before it, and what ends it has causes of its own."""
+    lived_ms = [
+        each.from_ms - each.life.began_ms for each in chain[1:] if each.life is not None and each.life.began_ms > 0
+    ]
+    most_ms = max(_IRREGULAR * median_low(lived_ms), START_MS) if lived_ms else START_MS
+    part: list[Disturbance] = []
+    for each in chain:
+        if part and each.life is not None and each.from_ms - each.life.began_ms > most_ms:
+            yield part
+            part = []
+        part.append(each)
+    if part:
+        yield part
 
 
 def _loop(chain: Sequence[Disturbance], found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -420,8 +437,10 @@ def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturb
 
 
 def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
-    """Whether what is seen of a replacement speaks against causes: it was no part of their loop, but perhaps of a deploy."""
-    return each.what is What.REPLACED and weight(0, evidence_for(each, known, *causes)) < 0
+    """Whether what is seen of a departure speaks against causes: it was no part of their loop, but perhaps of a deploy, or a pause."""
+    if each.what is What.DEPARTED and each.life is not None and each.life.next is None:
+        return False  # that nobody came back says nothing of how it ended
+    return weight(0, evidence_for(each, known, *causes)) < 0
 
 
 def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
