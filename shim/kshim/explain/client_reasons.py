@@ -32,6 +32,7 @@ _WORDS: tuple[tuple[str, Says], ...] = (
     ("pro-actively leaving", Says.POLL_TIMEOUT),
     ("removed by an admin", Says.REMOVED_BY_ADMIN),
     ("being closed", Says.CLOSES),
+    ("leaving group per normal operation", Says.CLOSES),
     ("unsubscribed from all topics", Says.UNSUBSCRIBES),
     ("cached metadata has changed", Says.METADATA_CHANGED),
     ("subscription has changed", Says.SUBSCRIPTION_CHANGED),

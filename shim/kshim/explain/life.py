@@ -34,6 +34,8 @@ class Life:
         """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
         self.joined_last_ms: int | None = None
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
+        self.has_settled = True
+        """Whether a rebalance ended with it before it fell silent."""
         self.renewed_ms = 0
         """When its session began anew with the last phase JOIN that ended before it was gone."""
 
@@ -119,6 +121,6 @@ class Life:
             case Says.GOES_ON | Says.POLL_TIMEOUT:
                 return None if self._has_twin else True  # the other one goes on as well
             case Says.BEGINS:
-                return False
+                return False if self.has_settled else None  # it may not have got the answer to its first JoinGroup
             case _:
                 return None

@@ -48,6 +48,10 @@ class Group:
                 self._deliveries[fact.records.topic, fact.records.partition].append(fact)
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._find_last_joins()
+        for life in self.lives:
+            if life.gone is not None and life.joined is not None:
+                settled_ms = self.settled_ms(life.began_ms)
+                life.has_settled = settled_ms is not None and settled_ms <= max(life.silent_ms(known), life.began_ms)
         link(self.lives, known)
         for life in self.lives:
             if life.gone is not None and life.gone.committed is not None:

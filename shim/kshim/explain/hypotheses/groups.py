@@ -430,10 +430,18 @@ def _ended_before_they_joined(chain: Sequence[Disturbance]) -> list[str]:
 
 
 def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturbance]) -> bool:
-    """Whether another process was replaced between two replacements of a static member, as in deploys."""
-    return each.what is What.REPLACED and any(
-        before.fact.ts_ms < one.fact.ts_ms < each.fact.ts_ms for one in found if one.what is What.REPLACED
+    """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
+    if each.what is not What.REPLACED and each.fact.kind is not Kind.LEFT:
+        return False
+    return any(
+        before.fact.ts_ms < one.fact.ts_ms < each.fact.ts_ms
+        for one in found
+        if one.what is each.what and one.fact.kind is each.fact.kind and _first(one) is not _first(each)
     )
+
+
+def _first(each: Disturbance) -> Life | None:
+    return None if each.life is None else each.life.first
 
 
 def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
