@@ -427,7 +427,11 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
     first = best.explains[0]
     match best.cause.subject:
         case Subject.CLIENT if best.cause is Cause.SLOW_POLL and first.life is not None:
-            return (best.cause, first.name, id(first.life.first))  # another process of its name is slow for its own reasons
+            return (
+                best.cause,
+                first.name,
+                id(first.life.first),
+            )  # another process of its name is slow for its own reasons
         case Subject.CLIENT:
             return (best.cause, first.name or first.key)  # without a name, it may be another one each time
         case Subject.HOST:

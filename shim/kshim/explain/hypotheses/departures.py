@@ -171,7 +171,9 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     if activity is not None:
         if activity.last_api != _OFFSET_COMMIT or activity.closed_ms is None:
             return None
-        return activity.closed_ms - activity.last_request_ms <= _PROCESS_MS
+        usual_ms = None if gone.committed is None else gone.committed.usual_ms
+        # Who commits every second ends within a second of a commit, however it ends.
+        return activity.closed_ms - activity.last_request_ms <= min(_PROCESS_MS, (usual_ms or 4 * _PROCESS_MS) / 4)
     found = gone.committed
     if found is None or found.is_none or not gone.is_observed:
         return None

@@ -39,19 +39,63 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         began_ms, ended_ms = min(each.from_ms for each in certain), max(each.to_ms for each in certain)
         load_of = {each.group: each for each in mine}
         anew = {each.group for each in mine if each.fact.reason == FORGOTTEN}
-        consequences = [
-            each
-            for each in found
-            if _may_follow(each, load_of.get(each.group), certain)
-            and _follows(
-                each, began_ms, ended_ms, load_of[each.group].to_ms if each.group in load_of else ended_ms, known
-            )
-            and not (each.group in anew and each.what is What.ARRIVED)
-        ]
+        restart = _Restart(began_ms, ended_ms, certain, load_of, anew, found, known)
+        consequences = [each for each in found if restart.has(each)]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
         evidence += [Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY) for each in consequences]
         yield Candidate(Cause.BROKER_RESTARTED, (*mine, *consequences), tuple(evidence))
+
+
+class _Restart:
+    """One time that coordinators were loaded, and what follows from it. `load_of`: by group; `anew`: groups that began again."""
+
+    def __init__(
+        self,
+        began_ms: int,
+        ended_ms: int,
+        certain: Sequence[Disturbance],
+        load_of: Mapping[str, Disturbance],
+        anew: Set[str],
+        found: Sequence[Disturbance],
+        known: Known,
+    ) -> None:
+        self._began_ms, self._ended_ms, self._certain = began_ms, ended_ms, certain
+        self._load_of, self._anew, self._known = load_of, anew, known
+        departed = [(each, each.life) for each in found if each.what is What.DEPARTED and each.life is not None]
+        self._unheard = Counter(each.group for each, life in departed if self._is_unheard(each, life))
+        self._back = {each.group for each, life in departed if self._came_back(life)}
+
+    def has(self, each: Disturbance) -> bool:
+        """Whether something may be due to it."""
+        life, load = each.life, self._load_of.get(each.group)
+        if life is not None and each.what is What.DEPARTED:
+            if each.group in self._back and self._stays_away(each, life):
+                return False
+            if self._unheard[each.group] > 1 and self._is_unheard(each, life):
+                return True  # of several that is no chance
+        if each.what is What.ARRIVED and each.group in self._anew:
+            return False
+        loaded_ms = self._ended_ms if load is None else load.to_ms
+        return _may_follow(each, load, self._certain) and _follows(
+            each, self._began_ms, self._ended_ms, loaded_ms, self._known
+        )
+
+    def _is_unheard(self, each: Disturbance, life: Life) -> bool:
+        """Whether a session ended one timeout after it began anew: nothing had been heard of the member."""
+        if each.group not in self._load_of or each.fact.kind is not Kind.EXPIRED:
+            return False
+        loaded_ms, session_ms = self._load_of[each.group].to_ms, self._known.session_ms(life.member.member_id)
+        return life.began_ms < loaded_ms and abs(each.fact.ts_ms - loaded_ms - session_ms) <= _LATE_MS
+
+    def _came_back(self, life: Life) -> bool:
+        """Whether one that had been a member before the coordinator was there again joined when it was."""
+        return life.began_ms < self._ended_ms and life.next is not None and life.next.began_ms >= self._ended_ms
+
+    def _stays_away(self, each: Disturbance, life: Life) -> bool:
+        """Whether a session ended and its client is not back for long: its process ended meanwhile, for a reason of its own."""
+        is_alone = life.next is None and each.fact.kind is Kind.EXPIRED
+        return is_alone and self._known.end_ms - each.fact.ts_ms > RETURN_MS
 
 
 def _may_follow(each: Disturbance, load: Disturbance | None, certain: Sequence[Disturbance]) -> bool:
@@ -75,6 +119,8 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     if each.fact.reason in TOLD_BY_BROKER:
         return False
+    if each.what is What.REQUESTED and each.fact.subscription is not None and each.fact.subscription.added:
+        return False  # it had found topics
     if each.fact.kind is Kind.LEFT and each.member is not None and is_made_by_client(each.member.member_id):
         return False  # with the new protocol nobody leaves to join again
     if each.what is What.SLOW_JOIN and each.fact.kind is Kind.JOINED:

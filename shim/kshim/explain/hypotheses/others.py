@@ -163,4 +163,7 @@ def _adds_alone(disturbance: Disturbance, group: Group, known: Known) -> bool:
         and abs(other.ts_ms - fact.ts_ms) <= within_ms
         and mine & set(other.subscription.topics)
     ]
-    return not adding and any(life.member.member_id != member_id for life in group.alive_at(fact.ts_ms))
+    others = [life for life in group.alive_at(fact.ts_ms) if life.member.member_id != member_id]
+    # Records have what those subscribe to in the end that joined again in the same rebalance.
+    have_added = any(mine & set(known.topics(life.member.member_id)) for life in others)
+    return not adding and not have_added and bool(others)
