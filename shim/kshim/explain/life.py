@@ -36,6 +36,10 @@ class Life:
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
         self.has_settled = True
         """Whether a rebalance ended with it before it fell silent."""
+        self.is_forgotten = False
+        """Whether the broker was stopped before there was a record of it: its process goes on, and joins again as another member."""
+        self.stopped_ms: int | None = None
+        """When the broker was stopped that was there again one session timeout before it expired: since about then nothing can have been heard."""
         self.renewed_ms = 0
         """When its session began anew with the last phase JOIN that ended before it was gone."""
 
@@ -77,10 +81,11 @@ class Life:
         elif self.gone.kind is Kind.EXPIRED or self._may_have_expired:
             heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
         if self.activity is None:
-            return heard_ms
+            began_ms = heard_ms if self.next is None else self.next.began_ms
+            return max(min(heard_ms, began_ms), self.began_ms) if self.gone.kind is Kind.EXPIRED else heard_ms
         if self.gone.kind is Kind.LEFT and self.gone.is_observed and self.gone.reason != UNSEEN:
             # It said so itself, perhaps on another connection, or before the answer to its JoinGroup was there, and the broker read it later.
-            closed_ms = None if self.activity is None else self.activity.closed_ms
+            closed_ms = self.activity.closed_ms
             return heard_ms if closed_ms is None or closed_ms <= self.began_ms else min(heard_ms, closed_ms)
         if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
             return min(self.activity.last_request_ms, self.gone.ts_ms)

@@ -18,6 +18,9 @@ _JOIN_ENDED = (Kind.JOIN_COMPLETED, Kind.COMPLETED)
 _NEAR = 100
 """So many facts about records before another one, and after it, are looked at for what they have to do with it."""
 
+_LATE_MS = 500
+"""How late a timer of a group that was just loaded may be."""
+
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired, and how exact times of phases are."""
 
@@ -32,6 +35,8 @@ class Group:
         self.lives: list[Life] = []
         self._known = known
         self._by_id: dict[str, Life] = {}
+        self._recorded = 0
+        """So many of them had begun when the last rebalance ended."""
         for fact in self.facts:
             self._add(fact)
         self._find_hosts()
@@ -48,6 +53,7 @@ class Group:
                 self._deliveries[fact.records.topic, fact.records.partition].append(fact)
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._find_last_joins()
+        self._find_stops(down)
         for life in self.lives:
             if life.gone is not None and life.joined is not None:
                 settled_ms = self.settled_ms(life.began_ms)
@@ -102,6 +108,11 @@ class Group:
     def _add(self, fact: Fact) -> None:
         if fact.kind is Kind.LOADED and fact.reason == FORGOTTEN:
             self.lives = [life for life in self.lives if life.gone is not None]
+        if fact.kind is Kind.COMPLETED:
+            self._recorded = len(self.lives)
+        if fact.kind is Kind.LOADED and fact.reason != FORGOTTEN:
+            for life in self.lives[self._recorded :]:
+                life.is_forgotten = life.gone is None
         if fact.member is None:
             return
         match fact.kind:
@@ -146,6 +157,7 @@ class Group:
         if life is None:
             life = self._by_id[member.member_id] = Life(self.name, member, None)
             self.lives.insert(0, life)
+            self._recorded += 1
         return life
 
     def _find_hosts(self) -> None:
@@ -176,6 +188,16 @@ class Group:
         for life in self.lives:
             if life.member.host is None:
                 life.member = life.member._replace(host=host)
+
+    def _find_stops(self, down: Sequence[Span]) -> None:
+        """Sessions begin anew when a coordinator has read its groups, also of members that had been silent for long."""
+        for life in self.lives:
+            if life.gone is None or life.gone.kind is not Kind.EXPIRED or life.gone.activity is not None:
+                continue
+            renewed_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
+            for stopped_ms, loaded_ms in down:
+                if abs(loaded_ms - renewed_ms) <= _LATE_MS and life.began_ms < stopped_ms:
+                    life.stopped_ms = stopped_ms
 
     def _is_silent_at(self, life: Life, ts_ms: int) -> bool:
         """Whether nothing is heard any more of a member whose session will expire."""

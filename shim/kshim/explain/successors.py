@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from kshim.explain.facts import RETURN_MS, Known
+from kshim.explain.facts import RETURN_MS, START_MS, Known
 from kshim.explain.life import Life
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
@@ -28,9 +28,9 @@ def link(lives: Sequence[Life], known: Known) -> None:
     for life in lives:
         if life.previous is None and life.joined is not None:
             free[life.member.name].append(life)
-        if life.gone is not None and life.next is None:
+        if (life.gone is not None or life.is_forgotten) and life.next is None:
             ended[life.member.name].append(life)
-    since_ms = {id(life): life.silent_ms(known) for mine in ended.values() for life in mine}
+    since_ms = {id(life): _silent_ms(life, known) for mine in ended.values() for life in mine}
     for is_certain in (True, False):
         for name, mine in free.items():
             for new in sorted(mine, key=_begin):
@@ -45,16 +45,21 @@ def link(lives: Sequence[Life], known: Known) -> None:
                 ]
                 if new.previous is None and fitting:
                     _follow(max(fitting, key=lambda life: since_ms[id(life)]), new)
-    _link_new_names([life for mine in ended.values() for life in mine], free, known)
+    _link_new_names(lives, [life for mine in ended.values() for life in mine], free, known)
 
 
-def _link_new_names(ended: Sequence[Life], free: dict[str, list[Life]], known: Known) -> None:
+def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str, list[Life]], known: Known) -> None:
     """Processes whose client id is new each time, as of pods: one of the same kind and host that came soon after."""
     alike: dict[tuple[str, str | None], list[Life]] = defaultdict(list)
     for life in ended:
         if life.next is None and life.member.instance_id is None and life.member.host is not None:
             alike[stem(life.member.client_id), life.member.host].append(life)
+    first_ms: dict[str, int] = {}
+    for life in lives:
+        first_ms[life.member.name] = min(life.began_ms, first_ms.get(life.member.name, life.began_ms))
     for new in sorted((life for mine in free.values() for life in mine if life.previous is None), key=_begin):
+        if first_ms[new.member.name] < new.began_ms - START_MS:
+            continue  # its name is not new each time
         fitting = [
             life
             for life in alike.get((stem(new.member.client_id), new.member.host), ())
@@ -65,6 +70,15 @@ def _link_new_names(ended: Sequence[Life], free: dict[str, list[Life]], known: K
         ]
         if fitting:
             _follow(max(fitting, key=lambda life: life.silent_ms(known)), new)
+
+
+def _silent_ms(life: Life, known: Known) -> int:
+    """Since when a successor may have begun; where a broker was stopped meanwhile, perhaps for a session timeout before that."""
+    if life.is_forgotten:
+        return life.began_ms
+    if life.stopped_ms is None:
+        return life.silent_ms(known)
+    return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms)
 
 
 def _follow(old: Life, new: Life) -> None:

@@ -173,7 +173,10 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
             return None
         usual_ms = None if gone.committed is None else gone.committed.usual_ms
         # Who commits every second ends within a second of a commit, however it ends.
-        return activity.closed_ms - activity.last_request_ms <= min(_PROCESS_MS, (usual_ms or 4 * _PROCESS_MS) / 4)
+        if activity.closed_ms - activity.last_request_ms > min(_PROCESS_MS, (usual_ms or 4 * _PROCESS_MS) / 4):
+            return False
+        is_regular = gone.committed is not None and gone.committed.before_ms is not None and usual_ms is not None
+        return None if is_regular and not _is_early(gone.committed) else True
     found = gone.committed
     if found is None or found.is_none or not gone.is_observed:
         return None
@@ -187,9 +190,14 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
 
 
-def _is_early(found: Committed) -> bool:
+def _is_early(found: Committed | None) -> bool:
     """Whether the last commit of a member that commits by a timer came ahead of it."""
-    if found.before_ms is None or found.usual_ms is None or found.usual_ms > _AUTO_COMMIT_MS + _AT_ONCE_MS:
+    if (
+        found is None
+        or found.before_ms is None
+        or found.usual_ms is None
+        or found.usual_ms > _AUTO_COMMIT_MS + _AT_ONCE_MS
+    ):
         return False
     return found.last_ms - found.before_ms < _EARLY * found.usual_ms
 
