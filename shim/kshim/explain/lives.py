@@ -217,6 +217,7 @@ class Group:
             for fact in self.facts
             if fact.kind in _JOIN_ENDED and fact.phases is not None
         ]
+        joined = sorted([*joined, *(fact.ts_ms for fact in self.facts if fact.kind is Kind.LOADED)])
         for life in self.lives:
             if life.gone is not None:
                 place = bisect_right(joined, life.gone.ts_ms) - 1

@@ -65,11 +65,11 @@ def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str
             for life in alike.get((stem(new.member.client_id), new.member.host), ())
             if life is not new
             and life.next is None
-            and life.silent_ms(known) <= new.began_ms <= _ended_ms(life) + RETURN_MS
+            and _silent_ms(life, known) <= new.began_ms <= _ended_ms(life) + RETURN_MS
             and life.began_ms < new.began_ms
         ]
         if fitting:
-            _follow(max(fitting, key=lambda life: life.silent_ms(known)), new)
+            _follow(max(fitting, key=lambda life: _silent_ms(life, known)), new)
 
 
 def _silent_ms(life: Life, known: Known) -> int:

@@ -52,6 +52,8 @@ class _Seen(NamedTuple):
     last_api: str | None
     closed_in_order: bool | None
     """Whether it ended with a commit, as a consumer that closes, or without one that it would have sent; None: unknown."""
+    is_last_regular: bool
+    """Whether its last commit came when its timer was due, and not as it closed."""
     stopped_fetching: bool | None
     """Whether it had gone on sending requests without fetching, for about `max.poll.interval.ms`."""
     stopped_committing: bool | None
@@ -148,6 +150,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         closed_by=None if activity is None else activity.closed_by,
         last_api=None if activity is None else activity.last_api,
         closed_in_order=_closed_in_order(life, session_ms),
+        is_last_regular=_is_regular(gone.committed),
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
@@ -200,6 +203,13 @@ def _is_early(found: Committed | None) -> bool:
     ):
         return False
     return found.last_ms - found.before_ms < _EARLY * found.usual_ms
+
+
+def _is_regular(found: Committed | None) -> bool:
+    """Whether the last commit of a member that commits by a timer came when that was due."""
+    if found is None or found.before_ms is None or found.usual_ms is None or _is_early(found):
+        return False
+    return found.usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS and found.last_ms - found.before_ms < _LATE * found.usual_ms
 
 
 def _was_stopped(life: Life) -> bool | None:
@@ -647,6 +657,12 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
             _closed(seen, Step.UNLIKELY),
             _ended_uncommitted(seen, Step.LIKELY),
             _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
+            _if(
+                seen.is_last_regular and seen.closed_in_order is None,
+                "its last commit came when it was due, and none as it ended",
+                Step.LIKELY,
+                is_observed=False,
+            ),
         ),
     )
 

@@ -18,6 +18,8 @@ from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
 _EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
+_MISSED = 3
+"""Who has missed so many of its usual commits has stopped committing."""
 _GRACE = 1.25
 """Within so many session timeouts after a load members come back, or expire."""
 _AT_ONCE_MS = 300
@@ -74,6 +76,8 @@ class _Restart:
                 return False
             if self._unheard[each.group] > 1 and self._is_unheard(each, life):
                 return True  # of several that is no chance
+        if each.what in (What.DEPARTED, What.REPLACED) and self._had_stopped(each):
+            return False
         if each.what is What.ARRIVED and each.group in self._anew:
             return False
         loaded_ms = self._ended_ms if load is None else load.to_ms
@@ -91,6 +95,13 @@ class _Restart:
     def _came_back(self, life: Life) -> bool:
         """Whether one that had been a member before the coordinator was there again joined when it was."""
         return life.began_ms < self._ended_ms and life.next is not None and life.next.began_ms >= self._ended_ms
+
+    def _had_stopped(self, each: Disturbance) -> bool:
+        """Whether it had not committed for much longer than usual when the broker was stopped."""
+        found = each.fact.committed
+        if found is None or found.is_none or found.usual_ms is None:
+            return False
+        return self._began_ms - found.last_ms > _MISSED * found.usual_ms + POLL_MS
 
     def _stays_away(self, each: Disturbance, life: Life) -> bool:
         """Whether a session ended and its client is not back for long: its process ended meanwhile, for a reason of its own."""

@@ -132,6 +132,11 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
         for one in turned
         if one.gone.fact.kind is Kind.EXPIRED and known.session_ms(one.member_id) > START_MS
     ]
+    if len(replaced) == 2 and turned[-1].from_ms - turned[0].to_ms > 2 * START_MS:
+        evidence.append(Evidence("the second was replaced long after the first", Step.UNLIKELY))
+        is_quick = max(one.to_ms - one.from_ms for one in turned) < START_MS
+        if is_quick and turned[-1].from_ms - turned[0].to_ms > 4 * START_MS:
+            evidence.append(Evidence("each of them was replaced within seconds", Step.UNLIKELY))
     if turned[-1].gone.from_ms - turned[0].gone.from_ms <= HEARTBEAT_MS:
         evidence.append(Evidence("they were stopped at the same time", Step.LIKELY))
     elif len(replaced) > 2:
