@@ -7,7 +7,7 @@ and joins again; a client has several processes, one after the other, if it is r
 from __future__ import annotations
 
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import UNSEEN, Activity, Fact, Kind, Known, Member
+from kshim.explain.facts import RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
 
 
@@ -71,6 +71,12 @@ class Life:
     def activity(self) -> Activity | None:
         """What was known of the process when it was gone."""
         return None if self.gone is None else self.gone.activity
+
+    def return_ms(self, known: Known) -> int:
+        """How long after it was gone a process of the same client is its successor. What is stopped in order is started again soon."""
+        if self.gone is not None and self.gone.kind is Kind.LEFT and says(self.gone.client_reason) is Says.CLOSES:
+            return RETURN_MS
+        return known.return_ms(self.member.member_id)
 
     def silent_ms(self, known: Known) -> int:
         """Since when nothing was heard of it, when its session expired."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from kshim.explain.facts import FORGOTTEN, Fact, Kind, Known, Member
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member
 from kshim.explain.life import Life
 from kshim.explain.successors import link
 
@@ -82,6 +82,13 @@ class Group:
         """The time between two times without that in which the broker was stopped, when nobody can join."""
         down_ms = sum(max(min(end_ms, to_ms) - max(begin_ms, from_ms), 0) for begin_ms, end_ms in self._down)
         return to_ms - from_ms - down_ms
+
+    def rested_until_a_stop(self, began_ms: int, from_ms: int, to_ms: int) -> bool:
+        """Whether the broker was stopped between two times, when a rebalance since an earlier one had been over for a while."""
+        stopped_ms = next((begin_ms for begin_ms, end_ms in self._down if from_ms < begin_ms < end_ms <= to_ms), None)
+        place = 0 if stopped_ms is None else bisect_right(self._completed_ms, stopped_ms)
+        settled_ms = self._completed_ms[place - 1] if place else began_ms
+        return stopped_ms is not None and began_ms < settled_ms < stopped_ms - HEARTBEAT_MS - POLL_MS
 
     def settled_ms(self, after_ms: int) -> int | None:
         """When the first rebalance after a time ended; None: none has."""

@@ -159,7 +159,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
-        is_back_soon=back is not None and life.away_ms <= known.return_ms(member_id),
+        is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
         was_assigning=gone.state == "CompletingRebalance",
         was_revoking=gone.told_ms is not None,
@@ -234,6 +234,11 @@ def _ended_uncommitted(seen: _Seen, step: Step) -> Evidence | None:
     return _if(seen.closed_in_order is False, "it did not commit when it ended", step)
 
 
+def _committed_when_due(seen: _Seen, step: Step) -> Evidence | None:
+    is_known = seen.is_last_regular and seen.closed_in_order is None
+    return _if(is_known, "its last commit came when it was due, and none as it ended", step, is_observed=False)
+
+
 def _gone(seen: _Seen, how: str) -> Evidence:
     return Evidence("it is in one record of the group and not in the next" if seen.is_unseen else how, Step.NEUTRAL)
 
@@ -241,7 +246,9 @@ def _gone(seen: _Seen, how: str) -> Evidence:
 def _is_late(seen: _Seen) -> bool:
     """Whether its client was not back before its session had expired, where nothing else tells of its process."""
     is_unknown = seen.is_same is None and seen.is_open is None and not seen.is_unseen
-    return seen.is_back and is_unknown and not seen.has_overlap and not seen.is_in_turn
+    # Who stands still goes on at any time, and not just when its session has expired.
+    is_at_once = seen.is_static and seen.life.away_ms <= _AT_ONCE_MS
+    return seen.is_back and is_unknown and not seen.has_overlap and not seen.is_in_turn and not is_at_once
 
 
 def _same_process(seen: _Seen, step: Step) -> Evidence | None:
@@ -378,6 +385,7 @@ def _killed(seen: _Seen) -> _Weighed:
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.UNLIKELY),
             _closed(seen, Step.UNLIKELY) if seen.is_static else None,
             _ended_uncommitted(seen, Step.LIKELY) if seen.is_static else None,
+            _committed_when_due(seen, Step.LIKELY) if seen.is_static else None,
             # The system resets a connection if the process has not read all of what came.
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
         ),
@@ -401,6 +409,7 @@ def _paused(seen: _Seen) -> _Weighed:
             _same_process(seen, Step.LIKELY),
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),
+            _committed_when_due(seen, Step.LIKELY) if seen.is_static else None,
         ),
     )
 
@@ -657,12 +666,7 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
             _closed(seen, Step.UNLIKELY),
             _ended_uncommitted(seen, Step.LIKELY),
             _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
-            _if(
-                seen.is_last_regular and seen.closed_in_order is None,
-                "its last commit came when it was due, and none as it ended",
-                Step.LIKELY,
-                is_observed=False,
-            ),
+            _committed_when_due(seen, Step.LIKELY),
         ),
     )
 

@@ -52,7 +52,8 @@ def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Ite
         most_ms = max(known.session_ms(member_id_of(each)), START_MS)
         if len(part) > 1:
             most_ms = min(most_ms, max(_IRREGULAR * longest_ms, START_MS))
-        if pause_ms > most_ms:
+        is_over = len(part) > 1 and group.rested_until_a_stop(part[0].from_ms, part[-1].from_ms, each.from_ms)
+        if pause_ms > most_ms or is_over:
             yield part
             part, longest_ms = [], 0
         else:
@@ -183,7 +184,7 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
         if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
             continue
         if gone.life.next is not None:
-            if not _flaps_away(gone.life.next) and gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
+            if not _flaps_away(gone.life.next) and gone.life.away_ms <= gone.life.return_ms(known):
                 yield _Turnover(gone, None)
         elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)
@@ -280,7 +281,7 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
     is_static = life is not None and life.member.instance_id is not None
     if each.fact.kind is Kind.EXPIRED and is_static:
         stopped = evidence_for(each, known, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
-        if weight(0, stopped) < weight(0, evidence_for(each, known, Cause.PAUSED, Cause.KILLED)):
+        if weight(0, stopped) <= weight(0, evidence_for(each, known, Cause.PAUSED, Cause.KILLED)):
             return False
     # That another process took its place is the same for all replacements.
     if each.what is What.REPLACED and weight(-Step.LIKELY.value, evidence_for(each, known, Cause.STATIC_RESTART)) < 0:
