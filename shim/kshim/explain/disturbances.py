@@ -263,6 +263,9 @@ def _late(group: Group) -> Iterator[Disturbance]:
                 continue  # members of the new protocol stay members, and need not join again
             if fact is None or fact.activity is None or before is None or not before.began_ms < began_ms <= fact.ts_ms:
                 continue
+            seen = before.activity
+            if seen is not None and seen.last_request_ms > began_ms and seen.last_api != "JoinGroup":
+                continue  # it had been there again, and this is another process
             if ended_ms is None or fact.ts_ms < ended_ms:
                 found_ms = max(fact.activity.opened_ms, began_ms)
                 back.append((found_ms, life, fact))

@@ -18,6 +18,7 @@ from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
 _EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
+_JOIN_GROUP = "JoinGroup"
 _MISSED = 3
 """Who has missed so many of its usual commits has stopped committing."""
 _GRACE = 1.25
@@ -144,6 +145,9 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
+    is_replaced = each.what is What.REPLACED and activity is not None and activity.last_api != _JOIN_GROUP
+    if is_replaced and activity is not None and activity.last_request_ms > loaded_ms:
+        return False  # the process that was replaced had been there again
     if each.fact.kind is Kind.EXPIRED:
         has_none = abs(each.fact.ts_ms - loaded_ms - session_ms) <= _LATE_MS and not is_new
         if has_none and each.member is not None and is_made_by_client(each.member.member_id):
