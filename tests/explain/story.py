@@ -175,6 +175,7 @@ class Story:
         waited_for: str | None = None,
         wait_ms: int = 0,
         other_wait_ms: int | None = None,
+        told_ms: int | None = None,
         protocol: str = "range",
         join_ms: int | None = None,
         sync_ms: int = 10,
@@ -184,7 +185,7 @@ class Story:
         last = None if waited_for is None else self._members[group, waited_for][-1]
         phases = Phases(
             wait_ms if join_ms is None else join_ms, sync_ms, protocol, None, last, None if last is None else wait_ms
-        )._replace(partitions=partitions, other_wait_ms=other_wait_ms)
+        )._replace(partitions=partitions, other_wait_ms=other_wait_ms, last_told_ms=told_ms)
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
     def incidents(self, *, is_observed: bool = True, until_ms: int = 0) -> list[Incident]:

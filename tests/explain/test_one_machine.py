@@ -276,3 +276,91 @@ def test_who_comes_back_is_the_one_of_its_name_that_ended_last() -> None:
     story.leaves(HOUR + 40 * SECOND, "one", says="the consumer is being closed")
     story.joins(HOUR + 43 * SECOND, "one", host=HERE, connection="d")
     assert causes_of(story) == [("killed", (f"one@{HERE}",)), ("restart", (f"one@{HERE}",))]
+
+
+def test_who_stands_still_after_a_crash_loop_is_no_part_of_it() -> None:
+    story = three_on_one_host()
+    for begin_ms in (HOUR, HOUR + 15 * SECOND, HOUR + 30 * SECOND):
+        killed = activity(connection="x", last_request_ms=begin_ms, closed_ms=begin_ms + 100, closed_by="reset")
+        story.joins(begin_ms + 7 * SECOND, "a", host=HERE, connection=f"a{begin_ms}")
+        story.expires(begin_ms + SESSION_MS, "a", activity=killed)
+    last = f"a{HOUR + 30 * SECOND}"
+    story.expires(HOUR + 55 * SECOND, "a", activity=activity(connection=last, last_request_ms=HOUR + 45 * SECOND))
+    story.joins(HOUR + 60 * SECOND, "a", host=HERE, connection=last)
+    assert [cause for cause, _ in causes_of(story)] == ["crash_loop", "paused"]
+
+
+def test_deploys_that_follow_each_other_are_no_loop_of_the_name_that_all_processes_have() -> None:
+    story = Story(session_ms=SESSION_MS, rebalance_ms=MINUTE)
+    for number in range(3):
+        story.joins(2 * SECOND * number, "one", host=HERE, connection=f"{number}")
+    for deploy in range(3):
+        for number in range(3):
+            at_ms = HOUR + deploy * 80 * SECOND + number * 6 * SECOND
+            story.leaves(at_ms, "one", says="client leaving group per normal operation")
+            story.joins(at_ms + 2 * SECOND, "one", host=HERE, connection=f"{deploy}.{number}")
+    assert [cause for cause, _ in causes_of(story)] == ["deploy"] * 3
+
+
+def test_who_is_waited_for_while_another_one_stands_still_has_not_lost_its_network_with_it() -> None:
+    story = three_on_one_host()
+    story.joins(HOUR, "d", host=HERE, connection="d", completes=False)
+    story.completes(HOUR + 12 * SECOND, waited_for="b", wait_ms=12 * SECOND, other_wait_ms=400)
+    story.expires(HOUR + 21 * SECOND, "a", activity=activity(connection="a", last_request_ms=HOUR + 11 * SECOND))
+    story.joins(HOUR + 30 * SECOND, "a", host=HERE, connection="a")
+    assert [cause for cause, _ in causes_of(story)] == ["slow_poll", "paused"]
+
+
+def test_a_closed_process_that_is_back_after_a_minute_was_added_again() -> None:
+    story = three_on_one_host(rebalance_ms=5 * MINUTE)
+    story.leaves(HOUR, "c", says="the consumer is being closed")
+    story.joins(HOUR + 85 * SECOND, "c", host=HERE, connection="new")
+    assert causes_of(story) == [("scale_down", (f"c@{HERE}",)), ("scale_up", (f"c@{HERE}",))]
+
+
+def test_a_commit_with_which_a_connection_closes_is_that_of_a_consumer_that_closes() -> None:
+    story = three_on_one_host(static=True)
+    closed = activity(
+        connection="a", last_request_ms=HOUR, closed_ms=HOUR + 20, closed_by="client", last_api="OffsetCommit"
+    )
+    story.replaces(HOUR + 3 * SECOND, "a", activity=closed, committed=Committed(HOUR, SECOND, HOUR - SECOND), host=HERE)
+    assert causes_of(story) == [("static_restart", ("a",))]
+
+
+def test_a_process_whose_last_commit_was_due_and_that_ended_later_was_killed() -> None:
+    story = three_on_one_host(static=True)
+    killed = activity(
+        connection="a", last_request_ms=HOUR, closed_ms=HOUR + 600, closed_by="client", last_api="OffsetCommit"
+    )
+    story.replaces(HOUR + 3 * SECOND, "a", activity=killed, committed=Committed(HOUR, SECOND, HOUR - SECOND), host=HERE)
+    assert causes_of(story) == [("killed", ("a",))]
+
+
+def test_who_was_told_late_of_a_rebalance_has_not_polled_slowly() -> None:
+    for told_ms, cause in ((9_000, []), (None, ["slow_poll"])):
+        story = three_on_one_host().joins(HOUR, "d", host=HERE, completes=False)
+        story.completes(HOUR + 9_200, waited_for="b", wait_ms=9_100, other_wait_ms=400, told_ms=told_ms)
+        assert [name for name, _ in causes_of(story) if name == "slow_poll"] == cause
+
+
+def test_an_event_tells_who_took_longest_since_it_was_told_of_the_rebalance() -> None:
+    waits = [wait("a", wait_ms=9_100, told_ms=9_000), wait("b", wait_ms=4_000, told_ms=200), wait("c", wait_ms=3_100)]
+    fields = {"waits": waits, "join_ms": 9_100, "sync_ms": 5, "protocol": "range", "leader_id": "a", "to_generation": 2}
+    fact = fact_of_event(
+        {
+            **event(last_fetch_ms=None, closed_ms=None),
+            "type": "rebalance_completed",
+            "reason": "member_joined",
+            **fields,
+        }
+    )
+    assert fact is not None
+    assert fact.phases is not None
+    assert fact.phases.last_to_join is not None
+    assert (fact.phases.last_to_join.client_id, fact.phases.last_told_ms) == ("b", 200)
+
+
+def wait(client_id: str, *, wait_ms: int, told_ms: int | None = None) -> dict[str, Any]:
+    """Of a rebalance."""
+    member = {"member_id": f"{client_id}-1", "instance_id": None, "client_id": client_id, "host": HERE}
+    return {**member, "is_new": False, "wait_ms": wait_ms, "told_ms": told_ms}

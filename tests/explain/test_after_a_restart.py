@@ -1,0 +1,89 @@
+"""What happens beside a broker's restart: what follows from it, and what has causes of its own."""
+
+from __future__ import annotations
+
+from kshim.explain.facts import Committed, Subscription
+from tests.explain.story import MINUTE, SECOND, Story, activity
+
+HOUR = 60 * MINUTE
+SESSION_MS = 10 * SECOND
+HERE = "127.0.0.1"
+STOP_MS = HOUR
+LOAD_MS = HOUR + 20 * SECOND
+
+
+def three(*, static: bool = False) -> Story:
+    """Members that are an hour old when their broker is stopped."""
+    story = Story(session_ms=SESSION_MS, rebalance_ms=MINUTE)
+    for number, client in enumerate(("a", "b", "c")):
+        story.joins(2 * SECOND * number, client, host=HERE, static=static, connection=client)
+    return story
+
+
+def restarted(story: Story) -> Story:
+    """The broker is not there for twenty seconds."""
+    return story.stops(STOP_MS).loads(LOAD_MS)
+
+
+def causes_of(story: Story, *, until_ms: int = 0) -> list[tuple[str, tuple[str, ...]]]:
+    """All but the start."""
+    return [(str(each.cause), each.clients) for each in story.incidents(until_ms=until_ms)][1:]
+
+
+def test_members_of_whom_nothing_was_heard_until_their_sessions_ended_suffer_from_the_restart() -> None:
+    story = restarted(three())
+    for client in ("a", "b", "c"):
+        story.expires(LOAD_MS + SESSION_MS, client, completes=False)
+    for number, client in enumerate(("a", "b", "c")):
+        story.joins(LOAD_MS + SESSION_MS + (1 + number) * SECOND, client, host=HERE, says="", completes=False)
+    story.completes(LOAD_MS + SESSION_MS + 5 * SECOND)
+    assert [cause for cause, _ in causes_of(story)] == ["broker_restarted"]
+
+
+def test_who_does_not_come_back_when_the_others_have_was_killed_meanwhile() -> None:
+    story = restarted(three())
+    for client in ("a", "b"):
+        story.joins(LOAD_MS + SECOND, client, host=HERE, completes=False)
+    for client in ("a", "b", "c"):
+        story.expires(LOAD_MS + SESSION_MS, client, completes=False)
+    story.completes(LOAD_MS + SESSION_MS + SECOND)
+    found = causes_of(story, until_ms=2 * HOUR)
+    assert ("killed", (f"c@{HERE}",)) in found
+    assert ("broker_restarted", (f"a@{HERE}", f"b@{HERE}")) in found
+
+
+def test_who_had_joined_just_before_the_stop_is_no_new_member_when_it_joins_again() -> None:
+    story = three().joins(STOP_MS - SECOND, "d", host=HERE, completes=False)
+    restarted(story).joins(LOAD_MS + SECOND, "d", host=HERE, completes=False).completes(LOAD_MS + 3 * SECOND)
+    assert [cause for cause, clients in causes_of(story) if f"d@{HERE}" in clients] == ["scale_up"]
+
+
+def test_a_process_that_had_stopped_committing_before_the_stop_has_a_cause_of_its_own() -> None:
+    story = restarted(three(static=True))
+    quiet = Committed(STOP_MS - 30 * SECOND, 2 * SECOND, before_ms=STOP_MS - 32 * SECOND)
+    story.replaces(LOAD_MS + 3 * SECOND, "a", host=HERE, committed=quiet)
+    (found,) = [each for each in story.incidents() if each.cause.keyword == "broker_restarted"]
+    assert "a" not in found.clients
+
+
+def test_a_process_that_was_back_before_it_was_replaced_has_a_cause_of_its_own() -> None:
+    killed = activity(last_request_ms=LOAD_MS + 4 * SECOND, closed_ms=LOAD_MS + 5 * SECOND, closed_by="reset")
+    story = restarted(three(static=True)).replaces(LOAD_MS + 7 * SECOND, "a", host=HERE, activity=killed)
+    assert ("killed", ("a",)) in causes_of(story)
+
+
+def test_a_start_is_over_when_the_broker_is_stopped_while_the_group_rests() -> None:
+    story = Story(session_ms=SESSION_MS, rebalance_ms=MINUTE)
+    for number, client in enumerate(("a", "b")):
+        story.joins(2 * SECOND * number, client, host=HERE)
+    story.stops(9 * SECOND).loads(29 * SECOND).joins(31 * SECOND, "c", host=HERE)
+    start, *_ = story.causes()
+    assert start == ("one_by_one_start", (f"a@{HERE}", f"b@{HERE}"))
+    assert ("scale_up", (f"c@{HERE}",)) in story.causes()
+
+
+def test_topics_that_are_found_when_the_broker_is_there_again_were_created() -> None:
+    story = restarted(three())
+    topics = Subscription(("orders", "orders.new"), added=("orders.new",))
+    story.requests(LOAD_MS + SECOND, "a", reason="metadata_changed", subscription=topics)
+    assert [cause for cause, _ in causes_of(story) if cause in ("topic_created", "subscription_changed")]
