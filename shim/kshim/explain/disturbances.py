@@ -29,6 +29,9 @@ _SLOW_SYNC_MS = 10_000
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
+_AT_ONCE_MS = 500
+"""So soon after a rebalance a client that sends another JoinGroup has not got the answer to the one before."""
+
 _RESOLVED = "expression_resolved"
 _CHANGED = "subscription_changed"
 
@@ -119,7 +122,8 @@ def _is_retry(group: Group, life: Life) -> bool:
     if gone is None or gone.kind is not Kind.REPLACED or gone.activity is not None or life.joined is None:
         return False
     settled_ms = group.settled_ms(life.began_ms)
-    return gone.is_observed and life.joined.kind is Kind.JOINED and (settled_ms is None or settled_ms > gone.ts_ms)
+    is_unsettled = settled_ms is None or settled_ms > gone.ts_ms - _AT_ONCE_MS
+    return gone.is_observed and life.joined.kind is Kind.JOINED and is_unsettled
 
 
 def _is_added_again(before: Life, known: Known) -> bool:

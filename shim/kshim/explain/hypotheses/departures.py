@@ -414,6 +414,7 @@ def _paused(seen: _Seen) -> _Weighed:
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),
             _committed_when_due(seen, Step.LIKELY) if seen.is_static else None,
+            _closed(seen, Step.UNLIKELY) if seen.is_static else None,
         ),
     )
 
@@ -550,6 +551,7 @@ def _cut(seen: _Seen) -> _Weighed:
             ),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
             _other_process(seen, Step.MUST_NOT),
+            _closed(seen, Step.UNLIKELY) if seen.is_static else None,
         ),
     )
 
@@ -638,6 +640,12 @@ def _duplicate(seen: _Seen) -> _Weighed:
         -1.0,
         (
             _is_heard_after(seen, Step.MUST),
+            # Kafka's log has a line whenever it refuses a request of the old process.
+            _if(
+                not seen.life.is_heard_after and _is_of_log(seen),
+                "nothing was heard of the old process any more",
+                Step.UNLIKELY,
+            ),
             _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "the old process was still connected", Step.MUST),
             _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
@@ -677,6 +685,11 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
 
 def _reason(seen: _Seen) -> str:
     return seen.life.gone.reason if seen.life.gone is not None else ""
+
+
+def _is_of_log(seen: _Seen) -> bool:
+    gone = seen.life.gone
+    return gone is not None and gone.is_observed and gone.source.startswith("log line")
 
 
 def _host_changed(seen: _Seen) -> bool:

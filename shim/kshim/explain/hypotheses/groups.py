@@ -468,9 +468,16 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     if mine and last not in mine and last.what is What.DEPARTED and last.fact.kind is Kind.EXPIRED:
         mine.append(last)
         evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.STATIC_RESTART, Cause.KILLED)
+    # Or the other one joins with it once more.
+    elif mine and last not in mine and last.what is What.REPLACED and _is_soon(last, mine[-1], known):
+        mine.append(last)
     if len(mine) < 2:
         return None
     return Candidate(Cause.DUPLICATE_INSTANCE, tuple(mine), tuple(evidence), prior=-2.0)
+
+
+def _is_soon(each: Disturbance, before: Disturbance, known: Known) -> bool:
+    return each.from_ms - before.to_ms <= known.session_ms(member_id_of(each))
 
 
 def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
