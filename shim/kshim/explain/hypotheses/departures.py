@@ -32,8 +32,8 @@ _AUTO_COMMIT_MS = 5_000
 """Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
 _CLOSING_MS = 50
 """A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
-_EARLY = 0.85
-"""A commit that comes after this share of the usual pause is no regular one."""
+_EARLY, _DUE = 0.93, 1.12
+"""A commit that comes before, or after, these shares of the usual pause is no regular one."""
 
 
 class _Seen(NamedTuple):
@@ -182,8 +182,7 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
         # Who commits every second ends within a second of a commit, however it ends.
         if activity.closed_ms - activity.last_request_ms > min(_PROCESS_MS, (usual_ms or 4 * _PROCESS_MS) / 4):
             return False
-        is_regular = gone.committed is not None and gone.committed.before_ms is not None and usual_ms is not None
-        return None if is_regular and not _is_early(gone.committed) else True
+        return None if _is_regular(gone.committed) else True
     found = gone.committed
     if found is None or found.is_none or not gone.is_observed:
         return None
@@ -213,7 +212,7 @@ def _is_regular(found: Committed | None) -> bool:
     """Whether the last commit of a member that commits by a timer came when that was due."""
     if found is None or found.before_ms is None or found.usual_ms is None or _is_early(found):
         return False
-    return found.usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS and found.last_ms - found.before_ms < _LATE * found.usual_ms
+    return found.usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS and found.last_ms - found.before_ms < _DUE * found.usual_ms
 
 
 def _was_stopped(life: Life) -> bool | None:
