@@ -75,7 +75,7 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     life = disturbance.life
     assert life is not None
     others = group.before(life)
-    within_ms = max(known.session_ms(life.member.member_id), START_MS)
+    within_ms = min(max(known.session_ms(life.member.member_id), START_MS), 2 * START_MS)
     is_young = bool(others) and all(life.began_ms - other.first.began_ms <= within_ms for other in others)
     young = Evidence("all other members had joined just before", Step.UNLIKELY)
     is_first = Evidence(EMPTY, Step.MUST if not others else Step.MUST_NOT)
