@@ -137,7 +137,13 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False  # with the new protocol nobody leaves to join again
     if each.what is What.SLOW_JOIN and each.fact.kind is Kind.JOINED:
         return False  # the coordinator was there, and had been found
-    if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):
+    if each.what is What.SLOW_JOIN and _is_later_than_others(each, loaded_ms):
+        return False
+    if says(each.fact.client_reason) in (Says.ENFORCED, Says.CLOSES, Says.POLL_TIMEOUT):
+        return False
+    subscription = each.fact.subscription
+    is_same = subscription is not None and not (subscription.added or subscription.removed)
+    if says(each.fact.client_reason) is Says.SUBSCRIPTION_CHANGED and not is_same:
         return False
     # A new member is, only if its client got no answer to a JoinGroup and sent another one.
     is_new = each.what in (What.DEPARTED, What.REPLACED) and each.life is not None and each.life.began_ms > ended_ms
@@ -162,6 +168,12 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
+
+
+def _is_later_than_others(slow: Disturbance, loaded_ms: int) -> bool:
+    """Whether all other members had found the coordinator long before the one for which they waited."""
+    other_ms = None if slow.fact.phases is None else slow.fact.phases.other_wait_ms
+    return other_ms is not None and other_ms <= HEARTBEAT_MS + POLL_MS and slow.to_ms > loaded_ms + START_MS
 
 
 def _has_overlap(life: Life) -> bool:

@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Kind, Known
+from kshim.explain.facts import RETURN_MS, Kind, Known
 from kshim.explain.hypotheses.chains import chains
 from kshim.explain.hypotheses.others import topics_of
 from kshim.explain.life import Life
@@ -42,8 +42,22 @@ def shared_group_ids(group: Group, found: Sequence[Disturbance], known: Known) -
             left = [each for each in found if each.what is What.DEPARTED and each.life in lives]
             gone = [each for each in left if each.fact.kind in _ENDS and each.life and each.life.next is None]
             failed = _failed_meanwhile(group, foreign, found)
-            parts = (*foreign, *gone, *(each for each in failed if each not in gone))
+            parts = (
+                *foreign,
+                *gone,
+                *(each for each in failed if each not in gone),
+                *_forgetting(max((each.fact.ts_ms for each in gone), default=None), found),
+            )
             yield Candidate(Cause.SHARED_GROUP_ID, parts, tuple(evidence), prior=-2.0)
+
+
+def _forgetting(left_ms: int | None, found: Sequence[Disturbance]) -> Iterator[Disturbance]:
+    """The leader joins again when it has found that topics of members that are gone are none of its own any more."""
+    for each in found:
+        is_told = each.what is What.REQUESTED and says(each.fact.client_reason) is Says.METADATA_CHANGED
+        if left_ms is not None and is_told and left_ms <= each.from_ms <= left_ms + RETURN_MS:
+            yield each
+            return
 
 
 _ENDS = (Kind.LEFT, Kind.EXPIRED)
