@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from kshim.explain.disturbances import Disturbance
 from kshim.explain.facts import Known
 
+IRREGULAR = 3
+"""So many times the usual pause, or the usual time that a thing takes, is not of the same doing."""
+
 
 def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
     """Parts in which each begins at most a rebalance timeout after the one before has ended.

@@ -1,0 +1,194 @@
+"""What is known of how one member was gone: what its process did until then, and afterwards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Kind, Known
+from kshim.explain.life import Life
+from kshim.explain.member_ids import keeps_id
+
+_OFFSET_COMMIT = "OffsetCommit"
+_TIMER_MS = 200
+"""How much later than it is due a broker may notice that a session has expired."""
+PROCESS_MS = 1_000
+"""How long it takes, mostly more, to stop a process and to start another one, which joins."""
+AT_ONCE_MS = 500
+"""Another process cannot be there so soon after the last commit of the one before it, unless both run."""
+_MISSED = 3
+"""Who has missed so many of its usual commits has stopped committing."""
+_LATE = 1.5
+"""A commit that has not come for so many times the usual pause is late."""
+_AUTO_COMMIT_MS = 5_000
+"""Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
+_CLOSING_MS = 50
+"""A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
+_EARLY, _DUE = 0.93, 1.12
+"""A commit that comes before, or after, these shares of the usual pause is no regular one."""
+
+
+class Conduct(NamedTuple):
+    """What is known of a departure."""
+
+    life: Life
+    kind: Kind
+    is_observed: bool
+    is_unseen: bool
+    """Whether nothing is known of how it went."""
+    says: Says
+    is_static: bool
+    was_stopped: bool | None
+    """Whether it had said that it was being stopped, as static members do with the new protocol; None: its client would not say so."""
+    is_open: bool | None
+    """Whether the connection outlived the silence; None: unknown."""
+    closed_by: str | None
+    last_api: str | None
+    closed_in_order: bool | None
+    """Whether it ended with a commit, as a consumer that closes, or without one that it would have sent; None: unknown."""
+    is_last_regular: bool
+    """Whether its last commit came when its timer was due, and not as it closed."""
+    stopped_fetching: bool | None
+    """Whether it had gone on sending requests without fetching, for about `max.poll.interval.ms`."""
+    stopped_committing: bool | None
+    """The same of commits, where it had committed regularly."""
+    uncommitted_ms: int | None
+    """How long it had not committed, where that tells something: for much longer than usual, or hardly for any time."""
+    has_outlived: bool
+    """Whether a member that was replaced had stopped committing for longer than its session, which went on."""
+    has_overlap: bool
+    """Whether its client joined again before the session expired."""
+    is_same: bool | None
+    """Whether the same process came back; None: unknown, or nobody came."""
+    is_back: bool
+    is_in_turn: bool
+    """Whether the first record without it has its successor: no rebalance was over meanwhile."""
+    is_back_soon: bool
+    stays_away: bool
+    """Whether it has not come back for longer than it was silent: before that, it says nothing."""
+    was_assigning: bool
+    was_revoking: bool
+    """Whether it had been told to give up partitions, and had not."""
+    went_on: bool
+    """Whether its process sent other requests for long when its heartbeats had ended."""
+
+
+def conduct_of(life: Life, known: Known) -> Conduct:
+    gone = life.gone
+    assert gone is not None
+    activity = life.activity
+    member_id = life.member.member_id
+    session_ms = known.session_ms(member_id)
+    back = life.next.joined if life.next is not None else None
+    is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
+    has_outlived = False
+    if gone.committed is not None:
+        quiet_ms, usual_ms = life.uncommitted_ms, gone.committed.usual_ms
+        if usual_ms is not None:
+            has_missed = quiet_ms > _MISSED * usual_ms
+            # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
+            poll_ms = known.rebalance_ms(member_id)
+            longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
+            until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
+            # A client may commit once more after its last poll, and one that is closed commits as it leaves.
+            shortest_ms = 0.8 * poll_ms
+            has_stopped = has_missed
+            if gone.kind is Kind.LEFT:
+                shortest_ms = min(shortest_ms, poll_ms - usual_ms)
+                is_timed = usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS
+                has_stopped = quiet_ms > (usual_ms + AT_ONCE_MS if is_timed else _LATE * usual_ms)
+            quiet_until_ms = until_ms - gone.ts_ms + quiet_ms
+            if quiet_until_ms <= shortest_ms:
+                stopped_committing = False
+            elif has_stopped and quiet_until_ms <= longest_ms:
+                stopped_committing = True
+            # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
+            has_ended = quiet_ms > max(usual_ms + PROCESS_MS, _LATE * usual_ms)
+            unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
+            has_outlived = gone.kind is Kind.REPLACED and has_missed and unrenewed_ms > session_ms + _TIMER_MS
+            if not gone.committed.is_none:
+                uncommitted_ms = quiet_ms if has_ended or quiet_ms < AT_ONCE_MS else None
+    if activity is not None:
+        is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
+        if activity.last_fetch_ms is not None:
+            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * known.rebalance_ms(member_id)
+    return Conduct(
+        life=life,
+        kind=gone.kind,
+        is_observed=gone.is_observed,
+        is_unseen=gone.reason == UNSEEN,
+        says=says(gone.client_reason),
+        is_static=life.member.instance_id is not None,
+        was_stopped=_was_stopped(life),
+        is_open=is_open,
+        closed_by=None if activity is None else activity.closed_by,
+        last_api=None if activity is None else activity.last_api,
+        closed_in_order=_closed_in_order(life, session_ms),
+        is_last_regular=_is_regular(gone.committed),
+        stopped_fetching=stopped_fetching,
+        stopped_committing=stopped_committing,
+        uncommitted_ms=uncommitted_ms,
+        has_outlived=has_outlived,
+        has_overlap=(back is not None and back.ts_ms < gone.ts_ms) or bool(life.refused),
+        is_same=life.is_same_process_as_next(known),
+        is_back=back is not None,
+        is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
+        is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
+        stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
+        was_assigning=gone.state == "CompletingRebalance",
+        was_revoking=gone.told_ms is not None,
+        went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
+    )
+
+
+def _closed_in_order(life: Life, session_ms: int) -> bool | None:
+    """A consumer that closes commits what it has processed, whenever its last commit was, and ends. Else commits come regularly, between heartbeats."""
+    gone, activity = life.gone, life.activity
+    assert gone is not None
+    if activity is not None:
+        if activity.last_api != _OFFSET_COMMIT or activity.closed_ms is None:
+            return None
+        if activity.closed_ms - activity.last_request_ms <= _CLOSING_MS:
+            return True
+        usual_ms = None if gone.committed is None else gone.committed.usual_ms
+        # Who commits every second ends within a second of a commit, however it ends.
+        if activity.closed_ms - activity.last_request_ms > min(PROCESS_MS, (usual_ms or 4 * PROCESS_MS) / 4):
+            return False
+        return None if _is_regular(gone.committed) else True
+    found = gone.committed
+    if found is None or found.is_none or not gone.is_observed:
+        return None
+    is_early = _is_early(found)
+    if gone.kind is not Kind.EXPIRED:
+        return True if is_early else None
+    since_ms = gone.ts_ms - session_ms - found.last_ms
+    if abs(since_ms) <= _TIMER_MS:
+        return True if is_early or found.before_ms is None else None
+    # A heartbeat was last. Who had committed just before would have had something to commit.
+    return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
+
+
+def _is_early(found: Committed | None) -> bool:
+    """Whether the last commit of a member that commits by a timer came ahead of it."""
+    if (
+        found is None
+        or found.before_ms is None
+        or found.usual_ms is None
+        or found.usual_ms > _AUTO_COMMIT_MS + AT_ONCE_MS
+    ):
+        return False
+    return found.last_ms - found.before_ms < _EARLY * found.usual_ms
+
+
+def _is_regular(found: Committed | None) -> bool:
+    """Whether the last commit of a member that commits by a timer came when that was due."""
+    if found is None or found.before_ms is None or found.usual_ms is None or _is_early(found):
+        return False
+    return found.usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS and found.last_ms - found.before_ms < _DUE * found.usual_ms
+
+
+def _was_stopped(life: Life) -> bool | None:
+    if life.stopped is not None:
+        return True
+    says_so = life.member.instance_id is not None and keeps_id(life.member.member_id)
+    return False if says_so else None

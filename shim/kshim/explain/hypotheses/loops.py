@@ -1,0 +1,174 @@
+"""One client that is gone again and again: it crashes, it comes and goes, or two processes have one instance id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median_low
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.hypotheses.chains import IRREGULAR, chains, member_id_of
+from kshim.explain.hypotheses.departures import evidence_for
+from kshim.explain.life import Life
+from kshim.explain.weigh import Evidence, Step, weight
+
+
+def loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """One client was gone again and again."""
+    of_clients: dict[int, list[Disturbance]] = {}
+    for each in found:
+        if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
+            of_clients.setdefault(id(each.life.first), []).append(each)
+    for mine in of_clients.values():
+        for chain in chains(mine, known):
+            for part in _alike(chain):
+                if len(part) >= 2:
+                    yield from _loop(part, found, known)
+
+
+def _alike(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Parts without a life that is much longer than the others: a loop ended before it, and what ends it has causes of its own."""
+    lived_ms = [
+        each.from_ms - each.life.began_ms for each in chain[1:] if each.life is not None and each.life.began_ms > 0
+    ]
+    most_ms = max(IRREGULAR * median_low(lived_ms), START_MS) if lived_ms else START_MS
+    part: list[Disturbance] = []
+    for each in chain:
+        if part and each.life is not None and each.from_ms - each.life.began_ms > most_ms:
+            yield part
+            part = []
+        part.append(each)
+    if part:
+        yield part
+
+
+def _loop(chain: Sequence[Disturbance], found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    yield from (
+        candidate
+        for candidate in (
+            _repeated(Cause.CRASH_LOOP, chain, found, known, _may_have_crashed),
+            _repeated(Cause.FLAPPING, chain, found, known, lambda each: each.fact.kind is Kind.LEFT),
+            _duplicates(chain, known),
+        )
+        if candidate is not None
+    )
+
+
+_REPEATED = {
+    # The processes of a static member that are started again at once look as if each had been restarted.
+    Cause.CRASH_LOOP: (Cause.KILLED, Cause.STATIC_RESTART),
+    Cause.FLAPPING: (Cause.RESTART,),
+}
+"""What a loop repeats: it predicts of each departure what that does."""
+
+
+def _may_have_crashed(each: Disturbance) -> bool:
+    return each.fact.kind in (Kind.EXPIRED, Kind.REPLACED) or each.fact.reason == UNSEEN
+
+
+def _repeated(
+    cause: Cause,
+    chain: Sequence[Disturbance],
+    found: Sequence[Disturbance],
+    known: Known,
+    fits: Callable[[Disturbance], bool],
+) -> Candidate | None:
+    causes = _REPEATED[cause]
+    if sum(each.what is What.REPLACED for each in chain) == 1:
+        causes = causes[:1]  # one restart between other ends begins no loop
+    mine = [each for each in chain if fits(each) and not _speaks_against(each, known, *causes)]
+    asked = _ended_before_they_joined(mine) if cause is Cause.CRASH_LOOP else []
+    if not mine or len(mine) + len(asked) < 2:
+        return None
+    verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
+    # When a loop has ended, nobody joins again: that says nothing against the rest of it.
+    ends = cause is Cause.FLAPPING and mine[-1].life is not None and mine[-1].life.next is None
+    evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
+    # Once is no loop, and twice may be chance.
+    evidence += [
+        Evidence(f"{each.name} {verb} again", Step.LIKELY)
+        if not _was_in_turn(before, each, found)
+        else Evidence(f"others were replaced before {each.name} {verb} again", Step.UNLIKELY)
+        for before, each in pairwise(mine)
+    ]
+    if cause is Cause.CRASH_LOOP:
+        evidence += [
+            Evidence(f"{each.name} ended within seconds of its start", Step.LIKELY)
+            for each in mine[1:]
+            if each.life is not None and each.what is What.DEPARTED and each.from_ms - each.life.began_ms <= START_MS
+        ]
+    evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
+    if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
+        evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
+    first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
+    # Who came with others was started with them.
+    is_alone = first is not None and not any(
+        one.what is What.ARRIVED and one is not first and abs(one.from_ms - first.from_ms) <= START_MS for one in found
+    )
+    if first is not None and is_alone and mine[0].from_ms - first.from_ms <= RETURN_MS:
+        mine.insert(0, first)
+        evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
+    return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
+
+
+def _ended_before_they_joined(chain: Sequence[Disturbance]) -> list[str]:
+    """The instance ids for which processes asked that never joined, once for each process: the one before them was still a member."""
+    found: list[str] = []
+    for each in chain:
+        life = each.life
+        if life is None or each.fact.kind is not Kind.EXPIRED:
+            continue
+        joined = None if life.next is None else life.next.member.member_id
+        asking = {
+            fact.member.member_id for fact in life.refused if fact.member is not None and fact.ts_ms >= each.from_ms
+        }
+        found += [life.member.name] * len(asking - {joined})
+    return found
+
+
+def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturbance]) -> bool:
+    """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
+    if each.what is not What.REPLACED and each.fact.kind is not Kind.LEFT:
+        return False
+    return any(
+        before.fact.ts_ms < one.fact.ts_ms < each.fact.ts_ms
+        for one in found
+        if one.what is each.what and one.fact.kind is each.fact.kind and _first(one) is not _first(each)
+    )
+
+
+def _first(each: Disturbance) -> Life | None:
+    return None if each.life is None else each.life.first
+
+
+def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
+    """Whether what is seen of a departure speaks against causes: it was no part of their loop, but perhaps of a deploy, or a pause."""
+    if each.what is What.DEPARTED and each.life is not None and each.life.next is None:
+        return False  # that nobody came back says nothing of how it ended
+    return weight(0, evidence_for(each, known, *causes)) < 0
+
+
+def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
+    """Two living processes take an instance id from each other."""
+    causes = (Cause.DUPLICATE_INSTANCE,)
+    mine = [each for each in chain if each.what is What.REPLACED and not _speaks_against(each, known, *causes)]
+    evidence = [one for each in mine for one in evidence_for(each, known, Cause.DUPLICATE_INSTANCE)]
+    evidence += [Evidence("another process with the instance id took its place again", Step.LIKELY)] * (len(mine) - 1)
+    # When one of the two is stopped, the id has no process until its session expires and the other one joins.
+    last = chain[-1]
+    if mine and last not in mine and last.what is What.DEPARTED and last.fact.kind is Kind.EXPIRED:
+        mine.append(last)
+        evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.STATIC_RESTART, Cause.KILLED)
+    # Or the other one joins with it once more.
+    elif mine and last not in mine and last.what is What.REPLACED and _is_soon(last, mine[-1], known):
+        mine.append(last)
+    if len(mine) < 2:
+        return None
+    return Candidate(Cause.DUPLICATE_INSTANCE, tuple(mine), tuple(evidence), prior=-2.0)
+
+
+def _is_soon(each: Disturbance, before: Disturbance, known: Known) -> bool:
+    return each.from_ms - before.to_ms <= known.session_ms(member_id_of(each))

@@ -1,0 +1,62 @@
+"""Members that join an empty group, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import START_MS, Known
+from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
+from kshim.explain.hypotheses.others import EMPTY, is_foreign
+from kshim.explain.hypotheses.subscriptions import is_passing_stranger
+from kshim.explain.lives import Group
+from kshim.explain.weigh import Evidence, Step
+
+
+def starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Members joined an empty group, one after the other."""
+    arrived = [each for each in found if each.what is What.ARRIVED]
+    for chain in _arriving(group, arrived, known):
+        first = chain[0]
+        if first.life is None or group.before(first.life):
+            continue
+        # Another application is no part of it.
+        lives = [each.life for each in chain if each.life is not None]
+        chain = [
+            each
+            for each in chain
+            if each.life is None
+            or not (is_foreign(each.life, [lives[0]], known) or is_passing_stranger(group, each.life, lives[0], known))
+        ]
+        if len(chain) < 2:
+            continue
+        evidence = [Evidence(EMPTY, Step.MUST)]
+        evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
+        yield Candidate(Cause.ONE_BY_ONE_START, tuple(chain), tuple(evidence), prior=-0.5)
+
+
+def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Arrivals in parts of which each may be of one start.
+
+    What is started at once is there within a session timeout, or, where that is short, as soon as the slowest of the
+    processes; once several are there, the pauses between them tell how long another one may take. Nobody can arrive
+    while the broker is stopped.
+    """
+    part: list[Disturbance] = []
+    longest_ms = 0
+    for each in sorted(arrived, key=lambda each: each.from_ms):
+        pause_ms = group.up_ms(part[-1].from_ms, each.from_ms) if part else 0
+        most_ms = max(known.session_ms(member_id_of(each)), START_MS)
+        if len(part) > 1:
+            most_ms = min(most_ms, max(IRREGULAR * longest_ms, START_MS))
+        is_over = len(part) > 1 and group.rested_until_a_stop(part[0].from_ms, part[-1].from_ms, each.from_ms)
+        if pause_ms > most_ms or is_over:
+            yield part
+            part, longest_ms = [], 0
+        else:
+            longest_ms = max(longest_ms, pause_ms)
+        part.append(each)
+    if part:
+        yield part
