@@ -212,7 +212,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         # In the new protocol the wait begins when it is told, with its heartbeat.
         heartbeat_ms = 0 if phases.has_epochs else min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
         if wait_ms > max(
-            (heartbeat_ms if phases.last_told_ms is None else phases.last_told_ms) + POLL_MS,
+            heartbeat_ms + POLL_MS if phases.last_told_ms is None else phases.last_told_ms + 2 * POLL_MS,
             _UNUSUAL * usual_ms,
             min(_UNUSUAL * (phases.other_wait_ms or 0), _POLLS_MS),
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
@@ -41,22 +42,29 @@ def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Ite
     """Arrivals in parts of which each may be of one start.
 
     What is started at once is there within a session timeout, or, where that is short, as soon as the slowest of the
-    processes; once several are there, the pauses between them tell how long another one may take. Nobody can arrive
-    while the broker is stopped.
+    processes. Nobody can arrive while the broker is stopped.
     """
     part: list[Disturbance] = []
-    longest_ms = 0
     for each in sorted(arrived, key=lambda each: each.from_ms):
         pause_ms = group.up_ms(part[-1].from_ms, each.from_ms) if part else 0
-        most_ms = max(known.session_ms(member_id_of(each)), START_MS)
-        if len(part) > 1:
-            most_ms = min(most_ms, max(IRREGULAR * longest_ms, START_MS))
         is_over = len(part) > 1 and group.rested_until_a_stop(part[0].from_ms, part[-1].from_ms, each.from_ms)
-        if pause_ms > most_ms or is_over:
-            yield part
-            part, longest_ms = [], 0
-        else:
-            longest_ms = max(longest_ms, pause_ms)
+        if pause_ms > max(known.session_ms(member_id_of(each)), START_MS) or is_over:
+            yield from _alike(group, part)
+            part = []
         part.append(each)
+    yield from _alike(group, part)
+
+
+def _alike(group: Group, part: list[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Once several are there, the pauses between them tell how long another one may take, unless one after the other takes longer."""
+    longest_ms = 0
+    for number, (before, each) in enumerate(pairwise(part), 1):
+        pause_ms = group.up_ms(before.from_ms, each.from_ms)
+        is_late = number > 1 and pause_ms > max(IRREGULAR * longest_ms, START_MS)
+        if is_late and part[-1].from_ms - each.from_ms <= START_MS:
+            yield part[:number]
+            yield part[number:]
+            return
+        longest_ms = max(longest_ms, pause_ms)
     if part:
         yield part
