@@ -201,3 +201,24 @@ def test_a_member_that_left_a_poll_interval_after_its_commits_had_not_polled() -
     assert [(each.incident.cause.keyword, each.incident.clients) for each in found_in(known)] == [
         ("slow_poll", ("b@hb",))
     ]
+
+
+def test_a_member_that_joins_again_in_a_log_has_the_subscription_of_the_next_record() -> None:
+    asked = (
+        "10:00:04,500 Preparing to rebalance group g in state PreparingRebalance with old generation 1 "
+        "(reason: Updating metadata for member a during Stable; client reason: not provided)."
+    )
+    (line,) = lines_of(asked)
+    more = a_member("a", topics=["t", "u"])
+    records = [*START, *a_snapshot(2, line["ts_ms"] + 1_000, more, B, C)]
+    (fact,) = [entry.fact for entry in known_of(records, lines=[line]) if entry.fact is not None]
+    assert (fact.kind, fact.subscription and fact.subscription.added) == (Kind.REQUESTED, ("u",))
+
+
+def test_commits_are_known_beside_events_that_do_not_tell_of_them() -> None:
+    died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
+    before = a_snapshot(1, 1_000, A, B, C, commits={"b": 90_500})
+    known = known_of([*before, *a_snapshot(2, 100_450, A, C)], [*JOINED, died])
+    assert [entry.fact.committed for entry in known if entry.fact is not None and entry.fact.kind is Kind.EXPIRED] == [
+        Committed(90_500, 1_000)
+    ]

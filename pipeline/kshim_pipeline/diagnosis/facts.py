@@ -16,7 +16,7 @@ from kshim.explain.sources.consumer_records import (
     with_records,
 )
 from kshim.explain.sources.events import fact_of_event
-from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, facts_of_records
+from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, changed_subscription, facts_of_records
 
 Row = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ def entries_of(group: str, told: Told, session: int = 0) -> Iterator[Entry]:
     times, names = _commits(told.commits)
     of_epochs = list(EpochReader(group, records, times, names, None).facts())
     classic = [fact for fact in inferred if fact.source != history.opening]
-    facts = [_with_partitions(fact, history) for fact in _of_events(told, places)]
+    facts = [_with_partitions(fact, history) for fact in _of_events(told, history, places)]
     if facts:
         facts = list(with_records(facts, of_epochs))
     else:
@@ -109,6 +109,8 @@ class _History:
         self._last_ms = {(row["member_id"], row["ts_ms"]): row["last_commit_ms"] for row in told.last_commits}
         self._before: Snapshot | None = None
         self.profiles: dict[str, Profile] = {}
+        self._profiles_since: dict[str, list[tuple[int, Profile]]] = {}
+        """Those of each member, in order, with the times of their records."""
         self.partitions: dict[int | None, dict[str, int]] = {}
         """How far topics were assigned, by generation."""
         self.protocols: dict[tuple[str, int], str | None] = {}
@@ -133,6 +135,17 @@ class _History:
         committed = self._commits.get(member_id or "")
         return fact if committed is None or committed.last_ms > fact.ts_ms else fact._replace(committed=committed)
 
+    def with_subscription(self, fact: Fact) -> Fact:
+        """A member that joins again, with how its subscription differs in the records before and after that."""
+        if fact.kind is not Kind.REQUESTED or fact.member is None or fact.subscription is not None:
+            return fact
+        known = self._profiles_since.get(fact.member.member_id, ())
+        before = [profile for ts_ms, profile in known if ts_ms <= fact.ts_ms]
+        after = [profile for ts_ms, profile in known if ts_ms > fact.ts_ms]
+        if not before or not after or before[-1].topics == after[0].topics:
+            return fact
+        return fact._replace(subscription=changed_subscription(before[-1], after[0]))
+
     def completed_before(self) -> Iterator[Fact]:
         """That those who were there before had been assigned something."""
         if (before := self._before) is not None:
@@ -145,7 +158,8 @@ class _History:
         told = self._told
         seats: dict[str, Seat] = {}
         if told.opening is not None:
-            seats = {row["member_id"]: self._seat(row) for row in told.opening["members"] or ()}
+            before_ms = told.opening["ts_ms"]
+            seats = {row["member_id"]: self._seat(row, before_ms) for row in told.opening["members"] or ()}
             began_ms = min((row["ts_ms"] for row in (*told.records, *told.events, *told.lines)), default=0)
             self._before = self._snapshot(told.opening, seats)._replace(ts_ms=began_ms - _BEFORE_MS)
             yield self._before
@@ -153,7 +167,7 @@ class _History:
             for member_id in row["gone"] or ():
                 seats.pop(member_id, None)
             for each in row["came"] or ():
-                seats[each["member_id"]] = self._seat(each)
+                seats[each["member_id"]] = self._seat(each, row["ts_ms"])
             yield self._snapshot(row, seats)
 
     def _snapshot(self, row: Row, seats: Mapping[str, Seat]) -> Snapshot:
@@ -167,11 +181,12 @@ class _History:
         mine = tuple(seats.values())
         return Snapshot(row["ts_ms"], self._group, source, mine, generation_id, protocol, leader_id, joined_ms)
 
-    def _seat(self, row: Row) -> Seat:
+    def _seat(self, row: Row, ts_ms: int) -> Seat:
         member = Member(row["member_id"], row["instance_id"], row["client_id"], row["host"])
         topics = tuple(sorted(row["topics"] or ()))
         profile = Profile(member, row["session_timeout_ms"], row["rebalance_timeout_ms"], topics)
         self.profiles[member.member_id] = profile
+        self._profiles_since.setdefault(member.member_id, []).append((ts_ms, profile))
         return Seat(profile, ())
 
 
@@ -205,13 +220,14 @@ def _commits(rows: Iterable[Row]) -> tuple[dict[TopicPartition, list[int]], dict
     return times, names
 
 
-def _of_events(told: Told, places: dict[str, Place | None]) -> list[Fact]:
+def _of_events(told: Told, history: _History, places: dict[str, Place | None]) -> list[Fact]:
     """What kshim said; `places` gets where."""
     facts: list[Fact] = []
     for event in sorted(told.events, key=_order):
         fact = fact_of_event(event)
         if fact is not None:
-            facts.append(fact)
+            # Events of earlier versions do not tell of commits.
+            facts.append(fact if fact.committed is not None else history.with_commits(fact))
             places[fact.source] = _place(event["evidence"])
     return facts
 
@@ -220,7 +236,8 @@ def _of_log(told: Told, history: _History, places: dict[str, Place | None]) -> l
     """What the broker's log said; `places` gets where."""
     rows = [_line(row) for row in sorted(told.lines, key=_order)]
     places |= {f"log line {row['line']}": _place(row["evidence"]) for row in rows}
-    return [history.with_commits(fact) for fact in facts_of_log(rows, history.profiles, history.protocols)]
+    found = facts_of_log(rows, history.profiles, history.protocols)
+    return [history.with_subscription(history.with_commits(fact)) for fact in found]
 
 
 def _order(row: Row) -> tuple[int, int]:
