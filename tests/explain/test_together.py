@@ -78,3 +78,12 @@ def test_a_loop_is_counted_once_for_a_process_that_is_in_two_groups() -> None:
     (loop,) = [each for each in story.incidents() if each.cause.keyword == "flapping"]
     assert loop.groups == GROUPS
     assert "4 times" in sentence(loop)
+
+
+def test_clients_of_two_groups_with_the_id_of_their_library_are_not_the_same_process() -> None:
+    for client, count in (("kgo", 2), ("rdkafka", 2), ("worker", 1)):
+        story = Story()
+        for number in range(2):
+            for group in GROUPS[:2]:
+                story.joins(number * 2 * SECOND, client, group=group, host="10.0.0.1")
+        assert len([each for each in story.incidents() if each.cause.keyword == "one_by_one_start"]) == count

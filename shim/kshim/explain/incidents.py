@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,10 @@ _UNKNOWN_WEIGHT = -1.0
 CERTAIN_ENOUGH = 0.75
 """What follows from who is in one record and not in the next, and is less probable than this, is called unknown, and its cause
 is the first alternative."""
+
+
+_OF_LIBRARY = re.compile(r"(rdkafka|kgo|sarama|kafkajs|(kafka-python|aiokafka)-[\d.]+|consumer-.+-\d+)@")
+"""Of librdkafka, franz-go, sarama, KafkaJS, kafka-python, aiokafka, and of Java's consumers, whose group it has in its middle."""
 
 
 _INCIDENT = -2.0
@@ -78,7 +83,7 @@ class Incident(NamedTuple):
                 who = (self.host or "",)
             case Subject.CLIENT if not self.clients:  # it may be another one each time
                 who = (*self.groups, str(self.from_ms))
-            case _ if self.cause in (Cause.UNKNOWN, Cause.SHARED_GROUP_ID) or not self.clients:
+            case _ if self.cause in (Cause.UNKNOWN, Cause.SHARED_GROUP_ID) or all(map(_is_of_library, self.clients)):
                 who = (*self.groups, *self.clients)
             case _:
                 who = self.clients
@@ -88,6 +93,11 @@ class Incident(NamedTuple):
     def is_observed(self) -> bool:
         """Whether a broker said what happened, rather than records before and after it."""
         return all(each.fact.is_observed for each in self.disturbances)
+
+
+def _is_of_library(client: str) -> bool:
+    """Whether a client has the id that its library has where none is set: clients of one name in two groups are rarely the same then."""
+    return _OF_LIBRARY.match(client) is not None
 
 
 class _Chosen(NamedTuple):

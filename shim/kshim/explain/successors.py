@@ -78,7 +78,9 @@ def _silent_ms(life: Life, known: Known) -> int:
         return life.began_ms
     if life.stopped_ms is None:
         return life.silent_ms(known)
-    return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms)
+    found = None if life.gone is None else life.gone.committed
+    committed_ms = 0 if found is None or found.is_none else found.last_ms
+    return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms, committed_ms)
 
 
 def _follow(old: Life, new: Life) -> None:
