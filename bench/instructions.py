@@ -91,9 +91,10 @@ class Peer:
         connection = self._connection
         connection.receive(frame)
         connection.handle(self._broker.now, 0)
-        return self._sent()
+        return self.sent()
 
-    def _sent(self) -> list[Sent]:
+    def sent(self) -> list[Sent]:
+        """What answers there are."""
         sent = []
         while data := self._connection.next_to_send():
             sent.append(data)
@@ -106,7 +107,7 @@ class Peer:
 
     def awaited(self, request: Request[Any], version: int) -> Any:
         """The answer of a request that waited."""
-        return answer_in(joined(self._sent()), request, version)
+        return answer_in(joined(self.sent()), request, version)
 
 
 def joined(sent: list[Sent]) -> bytes:
@@ -296,9 +297,41 @@ def fetch(broker: Broker) -> Callable[[], object]:
     return _repeated(broker, [request], 12)
 
 
+def small_fetch(broker: Broker) -> Callable[[], object]:
+    """A record that is there already, without a session."""
+    Peer(broker).ask(_produce(_equal_records(1)), 9)
+    return _repeated(broker, [_fetch_request(0)], 12)
+
+
+def end_to_end(broker: Broker) -> Callable[[], object]:
+    """A record from its producer to a consumer that waits for it: a Produce, and a Fetch."""
+    producer, consumer = Peer(broker), Peer(broker)
+    produced = frame_of(_produce(_equal_records(1)), 9)
+    offsets = count()
+
+    def go() -> None:
+        assert not consumer.send(frame_of(_fetch_request(next(offsets)), 12))
+        assert producer.send(produced)
+        assert consumer.sent()
+
+    return go
+
+
+def _fetch_request(offset: int) -> Request[Any]:
+    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
+    )
+
+
 def api_versions(broker: Broker) -> Callable[[], object]:
     request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
     return _repeated(broker, [request], 3)
+
+
+def small_metadata(broker: Broker) -> Callable[[], object]:
+    broker.cluster.create_topic("small", 1)
+    return _repeated(broker, [MetadataRequest(topics=(MetadataRequestTopic(name="small"),))], 12)
 
 
 def metadata(broker: Broker) -> Callable[[], object]:
@@ -364,8 +397,11 @@ MEASURES: Final = {
     "produce-1": Measure(produce(_equal_records(1)), 300),
     "produce-150": Measure(produce(_equal_records(150)), 100),
     "produce-150-varied": Measure(produce(_varied_records(150)), 100),
+    "fetch-1": Measure(small_fetch, 300),
     "fetch-1-mib": Measure(fetch, 100),
+    "end-to-end": Measure(end_to_end, 200),
     "api-versions": Measure(api_versions, 300),
+    "metadata-1": Measure(small_metadata, 300),
     "metadata": Measure(metadata, 100),
     "join-1": Measure(join(1), 60),
     "join-100": Measure(join(100), 3),

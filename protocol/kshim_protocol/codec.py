@@ -172,7 +172,19 @@ def _struct_parser(layout: Layout[S]) -> Callable[[bytes, int], tuple[S, int]]:
     )
 
 
+def _struct_builder(layout: Layout[S]) -> Callable[[S], bytes]:
+    """What builds one struct. It raises BuildError."""
+    from kshim_protocol.compiler import compile_build
+    from kshim_protocol.wire import interpreted_struct_build, struct_tree_for
+
+    cls, version = layout.cls, layout.version
+    tree = struct_tree_for(cls, version, is_flexible=layout.is_flexible)
+    name = f"{cls.__name__} v{version}"
+    return compile_build(tree, name, lambda obj, error: interpreted_struct_build(tree, name, obj))
+
+
 Layout.make_parser = _struct_parser
+Layout.make_builder = _struct_builder
 
 
 def codec(cls: type[S], version: int) -> Codec[S]:

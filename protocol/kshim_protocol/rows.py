@@ -2,7 +2,7 @@
 
 A row declared with `schema.rows` is read as `Rows` from requests where there are several structs and none has text of its
 own, which is the rule, and as a tuple otherwise. Answers may hold `Rows` in its place: their bytes are sent as they are by the versions
-in which structs look like that; in others they are built from the structs.
+in which structs look like that; in others they are built from the structs. So a part of an answer can be kept as bytes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class Layout(Generic[S]):
 
     make_parser: ClassVar[Callable[[Layout[Any]], Callable[[bytes, int], tuple[Any, int]]]]
     """What reads the structs of a layout. Set by `codec`, which knows this module and not the other way round."""
+    make_builder: ClassVar[Callable[[Layout[Any]], Callable[[Any], bytes]]]
+    """What builds them, from there, too."""
 
     def __init__(self, cls: type[S], version: int, names: tuple[str, ...], *, is_flexible: bool) -> None:
         self.cls = cls
@@ -32,6 +34,7 @@ class Layout(Generic[S]):
         self.names = names
         self.is_flexible = is_flexible
         self._parse: Callable[[bytes, int], tuple[S, int]] | None = None
+        self._build: Callable[[S], bytes] | None = None
 
     def parse(self, data: bytes, at: int) -> tuple[S, int]:
         """One struct and where the next one begins. Raises AssertionError for bytes that hold something else."""
@@ -39,19 +42,40 @@ class Layout(Generic[S]):
             self._parse = Layout.make_parser(self)
         return self._parse(data, at)
 
+    def build(self, struct: S) -> bytes:
+        """The bytes of one struct. Raises BuildError."""
+        if self._build is None:
+            self._build = Layout.make_builder(self)
+        return self._build(struct)
+
+    def rows_of(self, structs: Sequence[S]) -> Rows[S]:
+        """These structs as bytes. Raises BuildError."""
+        return Rows(self, len(structs), b"".join(map(self.build, structs)))
+
 
 _layouts: dict[tuple[object, ...], Layout[Any]] = {}
 
 
 def layout_of(cls: type[S], version: int, *, is_flexible: bool) -> Layout[S]:
     """The layout of a struct in a version of the message it stands in: the same object for all that are alike."""
-    rows = [row for row in cls.info.rows if row_is_in(row, version)]
-    nullable = tuple(row.nullable[0] <= version <= row.nullable[1] for row in rows)
-    names = tuple(row.name for row in rows)
-    found = _layouts.get((cls, names, nullable, is_flexible))
+    shape = _shape_of(cls, version, is_flexible=is_flexible)
+    found = _layouts.get(shape)
     if found is None:
-        found = _layouts[cls, names, nullable, is_flexible] = Layout(cls, version, names, is_flexible=is_flexible)
+        names = tuple(row.name for row in cls.info.rows if row_is_in(row, version))
+        found = _layouts[shape] = Layout(cls, version, names, is_flexible=is_flexible)
     return found
+
+
+def _shape_of(cls: type[Struct], version: int, *, is_flexible: bool) -> tuple[object, ...]:
+    """What makes the bytes of a struct differ between versions, with that of the structs in it."""
+    rows = [row for row in cls.info.rows if row_is_in(row, version)]
+    inner = [row.element for row in rows if isinstance(row.element, type) and issubclass(row.element, Struct)]
+    return (
+        cls,
+        is_flexible,
+        tuple((row.name, row.nullable[0] <= version <= row.nullable[1]) for row in rows),
+        tuple(_shape_of(each, version, is_flexible=is_flexible) for each in inner),
+    )
 
 
 def build_text(text: str) -> bytes:

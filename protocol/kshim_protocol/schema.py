@@ -334,7 +334,7 @@ def array(element: Any, versions: str, **options: Any) -> Any:
 
 
 def rows(element: type[S], versions: str, *, default: Sequence[S] = MISSING) -> Sequence[S]:
-    """An array of structs without arrays and structs in them, which may stay the bytes it travels as: see `rows.Rows`."""
+    """An array of structs, which may stay the bytes it travels as: see `rows.Rows`. In requests they hold no arrays and structs."""
     return Row("array", versions, element=element, default=default, keeps_bytes=True)  # type: ignore[return-value]
 
 

@@ -422,9 +422,14 @@ def interpreted_parse(tree: RowTree, info: MessageInfo, version: int, data: byte
 
 def interpreted_build(tree: RowTree, info: MessageInfo, version: int, obj: Any) -> bytes:
     """Build with construct alone. Raises BuildError."""
+    return interpreted_struct_build(tree, f"{info.name} v{version}", obj)
+
+
+def interpreted_struct_build(tree: RowTree, name: str, obj: Any) -> bytes:
+    """The same of a struct of that name."""
     stream = WireStream()
     try:
         tree._build(obj, stream, c.Container(), "")
     except WireFault as fault:
-        raise BuildError(f"{info.name} v{version}: {fault.field}: {fault.reason}") from None
+        raise BuildError(f"{name}: {fault.field}: {fault.reason}") from None
     return stream.getvalue()

@@ -70,6 +70,17 @@ def test_the_features_are_those_of_groups_and_transactions() -> None:
     ]
 
 
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_the_answer_is_kept_until_a_level_changes(version: int) -> None:
+    node = at_level(2)
+    first = shown(node.client(), version)
+    assert shown(node.client(), version) == first
+    assert update(node.client(), (NAME, 1, SAFE_DOWNGRADE))[0] == ErrorCode.NONE
+    second = shown(node.client(), version)
+    assert (first[1:], second[1:]) == (([(NAME, 2, 2)], 0), ([(NAME, 1, 1)], 1))
+    assert shown(at_level(1).client(), version)[:2] == second[:2]
+
+
 def test_group_version_0_switches_the_new_group_protocol_off() -> None:
     client = a_node().client()
     request = ConsumerGroupHeartbeatRequest(

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from kshim.broker.connection import ANONYMOUS
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from kshim.partitions.partition import Topic
+from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.metadata import (
     MetadataRequest,
@@ -36,6 +43,12 @@ def topic_id(node: NodeUnderTest, name: str) -> bytes:
     found = node.cluster.topics.topic_id(name)
     assert found is not None
     return found
+
+
+def topic_of(node: NodeUnderTest, name: str) -> Topic:
+    topic = node.cluster.topics.named(name)
+    assert topic is not None
+    return topic
 
 
 def names_in(reply: MetadataResponse) -> list[str | None]:
@@ -198,3 +211,45 @@ def test_a_topic_that_cannot_be_kept_is_a_storage_error_and_is_reported() -> Non
     node = a_node(storage=FullDisk(), tolerates_defects=True)
     assert errors_in(ask(node, "orders", makes=True)) == {"orders": ErrorCode.KAFKA_STORAGE_ERROR}
     assert [str(defect) for defect in node.defects] == ["no space left"]
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_kept_answer_is_the_one_made_of_structs_and_made_anew_after_each_change(version: int) -> None:
+    """What is asked twice is kept as bytes; a cluster with an authorizer keeps nothing, and everybody is `super.users`."""
+    config = {"auto.create.topics.enable": "false"}
+    kept = a_node(config, topics={"orders": 1, "clicks": 3}, node_count=3)
+    made = a_node(
+        {**config, "authorizer.class.name": STANDARD_AUTHORIZER, "super.users": ANONYMOUS},
+        topics={"orders": 1, "clicks": 3},
+        node_count=3,
+    )
+    seen: list[MetadataResponse] = []
+
+    def ask_both() -> None:
+        operations = {"include_topic_authorized_operations": True} if version >= 8 else {}
+        for request in (
+            MetadataRequest(topics=(MetadataRequestTopic(name="clicks"), MetadataRequestTopic(name="orders"))),
+            MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), **operations),
+            MetadataRequest(topics=None if version else ()),
+        ):
+            answers = [node.client().ask(request, version) for node in (kept, kept, made)]
+            if operations:
+                assert answers[0] == answers[1]
+                continue
+            assert answers[0] == answers[1] == answers[2]
+        seen.append(answers[0])
+
+    ask_both()
+    changes: tuple[Callable[[NodeUnderTest], Any], ...] = (
+        lambda node: node.cluster.topics.grow(topic_of(node, "orders"), 2),
+        lambda node: node.cluster.leader_election.stop_node(2),
+        lambda node: node.cluster.leader_election.start_node(2),
+        lambda node: topic_of(node, "clicks").partitions[0].begin_epoch(3, preferred_id=3),
+        lambda node: node.cluster.topics.delete_all([topic_of(node, "orders")]),
+        lambda node: node.topic("orders", 5),
+    )
+    for change in changes:
+        for node in (kept, made):
+            change(node)
+        ask_both()
+    assert all(before != after for before, after in pairwise(seen))

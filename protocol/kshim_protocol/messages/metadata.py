@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import (
     ZERO_UUID,
@@ -12,6 +14,7 @@ from kshim_protocol.schema import (
     int16,
     int32,
     message,
+    rows,
     string,
     struct,
     uuid,
@@ -105,7 +108,7 @@ class MetadataResponse(Struct):
     brokers:                       tuple[MetadataResponseBroker, ...] = array(MetadataResponseBroker, "0+")
     cluster_id:                    str | None                         = string("2+", nullable="2+", default=None, ignorable=True)
     controller_id:                 int                                = int32("1+", default=-1, ignorable=True)                    # a broker; the real controller stays hidden
-    topics:                        tuple[MetadataResponseTopic, ...]  = array(MetadataResponseTopic, "0+")
+    topics:                        Sequence[MetadataResponseTopic]    = rows(MetadataResponseTopic, "0+")
     cluster_authorized_operations: int                                = int32("8-10", default=-2147483648)                         # bit field; the lowest int32: not asked for
     error_code:                    int                                = int16("13+", default=0, ignorable=True)
 

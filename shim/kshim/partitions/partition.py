@@ -313,6 +313,8 @@ class Topic:
         self.topic_id = topic_id
         self.configs = configs
         self.partitions: list[Partition] = []
+        self.kept_rows: dict[object, tuple[object, bytes]] = {}
+        """What handlers keep of answers that tell of it: by what was asked, what it says and its bytes."""
         self._batch_validator: BatchValidator | None = None
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kshim.broker.features import SUPPORTED
-from kshim.broker.request import PendingReply, answered, handles
+from kshim.broker.features import SUPPORTED, Features
+from kshim.broker.request import PendingReply, answered, answered_alike, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
@@ -41,10 +41,14 @@ def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContex
     """
     software = f"{request.client_software_name} {request.client_software_version}".strip() or None
     node.cluster.client_activity.introduced(ticket.connection.client, software, context.now)
-    return answered(ticket, _answer(node, request, context.api_version))
+    refusal = _refusal(node, request, context.api_version)
+    if refusal is not None:
+        return answered(ticket, refusal)
+    features = node.cluster.features
+    return answered_alike(ticket, (features.epoch, features.levels), lambda: _answer(features, context.api_version))
 
 
-def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+def _refusal(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse | None:
     if version >= 3 and not (
         is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
     ):
@@ -58,7 +62,10 @@ def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersion
             node.node_id,
         ):
             return request.error_response(ErrorCode.REBOOTSTRAP_REQUIRED, version)
-    features = node.cluster.features
+    return None
+
+
+def _answer(features: Features, version: int) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=listed_versions(),

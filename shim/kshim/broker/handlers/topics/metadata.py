@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.request import PendingReply, answered, handles
@@ -19,6 +22,7 @@ from kshim_protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kshim_protocol.rows import Layout, Rows, layout_of
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
 
 
+FIRST_FLEXIBLE_VERSION: Final = 9
 FIRST_VERSION_BY_ID = 12
+_leader = attrgetter("leader")
 
 
 @handles(MetadataRequest)
@@ -46,23 +52,29 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
     ):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids require version 12")
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    topics: Sequence[MetadataResponseTopic]
     if asked is None or (version == 0 and not asked):
-        topics = [_described(node, topic, operations) for topic in node.cluster.topics]
+        topics = _all_described(node, list(node.cluster.topics), operations, version)
     elif ids := {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}:
-        topics = [_with_id(node, topic_id, operations) for topic_id in ids]
+        found = [node.cluster.topics.with_id(topic_id) for topic_id in ids]
+        topics = _all_described(node, found, operations, version) or [
+            _with_id(node, topic_id, operations) for topic_id in ids
+        ]
     else:
         names = {topic.name: None for topic in asked}
         if None in names:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor id were specified")
-        failed = _make_missing(node, [name or "" for name in names], request)
-        topics = [_named(node, name or "", operations, failed) for name in names]
+        topics = _all_described(node, [node.cluster.topics.named(name or "") for name in names], operations, version)
+        if len(topics) < len(names):
+            failed = _make_missing(node, [name or "" for name in names], request)
+            topics = [_named(node, name or "", operations, failed) for name in names]
     return answered(
         ticket,
         MetadataResponse(
             brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
             cluster_id=node.cluster.cluster_id,
             controller_id=node.cluster.leadership.controller_id,
-            topics=tuple(topics),
+            topics=topics,
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
             ),
@@ -124,6 +136,40 @@ def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set
         cluster.report(problem, request)
         return {name for name in names if name not in cluster.topics}
     return set()
+
+
+def _all_described(
+    node: Node, topics: list[Topic | None], operations: int, version: int
+) -> Sequence[MetadataResponseTopic]:
+    """These topics, as bytes that are kept; empty when one of them is missing.
+
+    With an authorizer each client sees other ones, so that structs are needed.
+    """
+    if None in topics or not topics:
+        return ()
+    if node.cluster.authorizer is not None:
+        return [_described(node, topic, operations) for topic in topics if topic is not None]
+    layout = _layout(version)
+    live_ids = tuple(node.cluster.leadership.live_ids)
+    parts = [_kept(node, topic, operations, layout, live_ids) for topic in topics if topic is not None]
+    return Rows(layout, len(parts), b"".join(parts))
+
+
+@cache
+def _layout(version: int) -> Layout[MetadataResponseTopic]:
+    return layout_of(MetadataResponseTopic, version, is_flexible=version >= FIRST_FLEXIBLE_VERSION)
+
+
+def _kept(
+    node: Node, topic: Topic, operations: int, layout: Layout[MetadataResponseTopic], live_ids: tuple[int, ...]
+) -> bytes:
+    """The bytes of a topic: as they were made last, unless a partition was added or a leader or live node changed."""
+    facts = (live_ids, *map(_leader, topic.partitions))
+    kept_facts, data = topic.kept_rows.get((layout, operations), (None, b""))
+    if kept_facts != facts:
+        data = layout.build(_described(node, topic, operations))
+        topic.kept_rows[layout, operations] = facts, data
+    return data
 
 
 def _described(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
