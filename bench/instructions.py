@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, cycle
@@ -71,8 +72,50 @@ _LEAVING: Final = 300
 Sent = bytes | memoryview | list[bytes | memoryview]
 
 
-class Peer:
-    """A connection to the node, without a socket."""
+class AnyPeer(ABC):
+    """A connection to a broker."""
+
+    @abstractmethod
+    def put(self, frame: bytes) -> None:
+        """Have a request handled, and do not wait for its answer."""
+
+    @abstractmethod
+    def sent(self) -> list[Sent]:
+        """What answers there are, as they are sent, piece by piece."""
+
+    def send(self, frame: bytes) -> list[Sent]:
+        """Have a request handled; its answer: none while it waits."""
+        self.put(frame)
+        return self.sent()
+
+    def ask(self, request: Request[Any], version: int) -> Any:
+        """The same with messages; None for what waits."""
+        answer = joined(self.send(frame_of(request, version)))
+        return None if not answer else answer_in(answer, request, version)
+
+    def awaited(self, request: Request[Any], version: int) -> Any:
+        """The answer of a request that waited."""
+        return answer_in(joined(self.sent()), request, version)
+
+
+class AnyBroker(ABC):
+    """What measures need of a broker."""
+
+    @abstractmethod
+    def peer(self) -> AnyPeer:
+        """A new connection."""
+
+    @abstractmethod
+    def create_topic(self, name: str, partition_count: int) -> None:
+        """Make a topic."""
+
+    @abstractmethod
+    def pass_time(self) -> None:
+        """Fire the timers that are due, as joins that wait for others are answered by one."""
+
+
+class Peer(AnyPeer):
+    """Without a socket."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -86,36 +129,23 @@ class Peer:
             wake=lambda: None,
         )
 
-    def send(self, frame: bytes) -> list[Sent]:
-        """Handle a request; its answer as it is sent, piece by piece: none while it waits."""
-        connection = self._connection
-        connection.receive(frame)
-        connection.handle(self._broker.now, 0)
-        return self.sent()
+    def put(self, frame: bytes) -> None:
+        self._connection.receive(frame)
+        self._connection.handle(self._broker.now, 0)
 
     def sent(self) -> list[Sent]:
-        """What answers there are."""
         sent = []
         while data := self._connection.next_to_send():
             sent.append(data)
         return sent
-
-    def ask(self, request: Request[Any], version: int) -> Any:
-        """The same with messages; None for what waits."""
-        answer = joined(self.send(frame_of(request, version)))
-        return None if not answer else answer_in(answer, request, version)
-
-    def awaited(self, request: Request[Any], version: int) -> Any:
-        """The answer of a request that waited."""
-        return answer_in(joined(self.sent()), request, version)
 
 
 def joined(sent: list[Sent]) -> bytes:
     return b"".join(b"".join(data) if isinstance(data, list) else data for data in sent)
 
 
-class Broker:
-    """A node whose clock stands still."""
+class Broker(AnyBroker):
+    """A node in this process, whose clock stands still."""
 
     def __init__(self, folder: str) -> None:
         numbers = count(1)
@@ -134,10 +164,15 @@ class Broker:
         )
         self.router = Router(Node(self.cluster, 1, "127.0.0.1", 9092))
         self.cluster.start(lambda: self.now)
-        self.cluster.create_topic(TOPIC, PARTITIONS)
+        self.create_topic(TOPIC, PARTITIONS)
+
+    def peer(self) -> Peer:
+        return Peer(self)
+
+    def create_topic(self, name: str, partition_count: int) -> None:
+        self.cluster.create_topic(name, partition_count)
 
     def pass_time(self) -> None:
-        """Fire the timers that are due, as joins that wait for others are answered by one."""
         while (deadline_ms := self.router.next_deadline()) is not None and deadline_ms <= self.now.mono_ms:
             self.router.advance(self.now)
 
@@ -177,9 +212,9 @@ def join_request(group_id: str, member_id: str = "") -> JoinGroupRequest:
     )
 
 
-def group_of(broker: Broker, group_id: str, size: int) -> list[Member]:
+def group_of(broker: AnyBroker, group_id: str, size: int) -> list[Member]:
     """A stable group of new members, each on a connection of its own."""
-    peers = [Peer(broker) for _ in range(size)]
+    peers = [broker.peer() for _ in range(size)]
     requests = []
     for peer in peers:
         first = peer.ask(join_request(group_id), 9)
@@ -212,15 +247,15 @@ def group_of(broker: Broker, group_id: str, size: int) -> list[Member]:
 # What is measured: from a broker to what is done once a request
 
 
-def _repeated(broker: Broker, requests: list[Request[Any]], version: int) -> Callable[[], object]:
-    peer = Peer(broker)
+def _repeated(broker: AnyBroker, requests: list[Request[Any]], version: int) -> Callable[[], object]:
+    peer = broker.peer()
     for request in requests:
         peer.ask(request, version)
     following = cycle([frame_of(request, version) for request in requests])
     return lambda: peer.send(next(following))
 
 
-def heartbeat(broker: Broker) -> Callable[[], object]:
+def heartbeat(broker: AnyBroker) -> Callable[[], object]:
     member = group_of(broker, "one", 1)[0]
     request = HeartbeatRequest(group_id="one", generation_id=member.generation_id, member_id=member.member_id)
     return _repeated(broker, [request], 4)
@@ -248,13 +283,13 @@ def _commits(member: Member, partition_count: int, metadata: str = "") -> list[R
     ]
 
 
-def commit(partition_count: int, metadata: str = "") -> Callable[[Broker], Callable[[], object]]:
+def commit(partition_count: int, metadata: str = "") -> Callable[[AnyBroker], Callable[[], object]]:
     return lambda broker: _repeated(broker, _commits(group_of(broker, "one", 1)[0], partition_count, metadata), 8)
 
 
-def fetch_offsets(partition_count: int) -> Callable[[Broker], Callable[[], object]]:
-    def measure(broker: Broker) -> Callable[[], object]:
-        Peer(broker).ask(_commits(group_of(broker, "one", 1)[0], partition_count)[0], 8)
+def fetch_offsets(partition_count: int) -> Callable[[AnyBroker], Callable[[], object]]:
+    def measure(broker: AnyBroker) -> Callable[[], object]:
+        broker.peer().ask(_commits(group_of(broker, "one", 1)[0], partition_count)[0], 8)
         topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=tuple(range(partition_count))),)
         return _repeated(broker, [OffsetFetchRequest(group_id="one", topics=topics)], 7)
 
@@ -282,12 +317,12 @@ def _produce(batch: bytes) -> Request[Any]:
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,))
 
 
-def produce(batch: bytes) -> Callable[[Broker], Callable[[], object]]:
+def produce(batch: bytes) -> Callable[[AnyBroker], Callable[[], object]]:
     return lambda broker: _repeated(broker, [_produce(batch)], 9)
 
 
-def fetch(broker: Broker) -> Callable[[], object]:
-    peer = Peer(broker)
+def fetch(broker: AnyBroker) -> Callable[[], object]:
+    peer = broker.peer()
     for _ in range(64):
         peer.ask(_produce(_equal_records(150)), 9)
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
@@ -297,21 +332,21 @@ def fetch(broker: Broker) -> Callable[[], object]:
     return _repeated(broker, [request], 12)
 
 
-def small_fetch(broker: Broker) -> Callable[[], object]:
+def small_fetch(broker: AnyBroker) -> Callable[[], object]:
     """A record that is there already, without a session."""
-    Peer(broker).ask(_produce(_equal_records(1)), 9)
+    broker.peer().ask(_produce(_equal_records(1)), 9)
     return _repeated(broker, [_fetch_request(0)], 12)
 
 
-def end_to_end(broker: Broker) -> Callable[[], object]:
+def end_to_end(broker: AnyBroker) -> Callable[[], object]:
     """A record from its producer to a consumer that waits for it: a Produce, and a Fetch."""
-    producer, consumer = Peer(broker), Peer(broker)
+    producer, consumer = broker.peer(), broker.peer()
     produced = frame_of(_produce(_equal_records(1)), 9)
     offsets = count()
 
     def go() -> None:
-        assert not consumer.send(frame_of(_fetch_request(next(offsets)), 12))
-        assert producer.send(produced)
+        consumer.put(frame_of(_fetch_request(next(offsets)), 12))
+        producer.send(produced)
         assert consumer.sent()
 
     return go
@@ -324,39 +359,39 @@ def _fetch_request(offset: int) -> Request[Any]:
     )
 
 
-def api_versions(broker: Broker) -> Callable[[], object]:
+def api_versions(broker: AnyBroker) -> Callable[[], object]:
     request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
     return _repeated(broker, [request], 3)
 
 
-def small_metadata(broker: Broker) -> Callable[[], object]:
-    broker.cluster.create_topic("small", 1)
+def small_metadata(broker: AnyBroker) -> Callable[[], object]:
+    broker.create_topic("small", 1)
     return _repeated(broker, [MetadataRequest(topics=(MetadataRequestTopic(name="small"),))], 12)
 
 
-def metadata(broker: Broker) -> Callable[[], object]:
+def metadata(broker: AnyBroker) -> Callable[[], object]:
     return _repeated(broker, [MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),))], 12)
 
 
-def join(size: int) -> Callable[[Broker], Callable[[], object]]:
-    def measure(broker: Broker) -> Callable[[], object]:
+def join(size: int) -> Callable[[AnyBroker], Callable[[], object]]:
+    def measure(broker: AnyBroker) -> Callable[[], object]:
         numbers = count()
         return lambda: group_of(broker, f"group-{next(numbers)}", size)
 
     return measure
 
 
-def new_group(broker: Broker) -> Callable[[], object]:
+def new_group(broker: AnyBroker) -> Callable[[], object]:
     """As `join(1)`, but every log is open and other members have come before."""
     for number in range(300):
         group_of(broker, f"earlier-{number}", 1)
     return join(1)(broker)
 
 
-def leave(broker: Broker) -> Callable[[], object]:
+def leave(broker: AnyBroker) -> Callable[[], object]:
     """One of many members of a group of the new protocol goes; each has what it is to have."""
-    broker.cluster.create_topic("wide", 2 * _LEAVING)
-    peer = Peer(broker)
+    broker.create_topic("wide", 2 * _LEAVING)
+    peer = broker.peer()
     members = [ConsumerMember("consumers", "wide") for _ in range(_LEAVING)]
     has_news = True
     while has_news:
@@ -372,7 +407,7 @@ def leave(broker: Broker) -> Callable[[], object]:
     return go
 
 
-def list_groups(broker: Broker) -> Callable[[], object]:
+def list_groups(broker: AnyBroker) -> Callable[[], object]:
     for number in range(1000):
         group_of(broker, f"group-{number}", 1)
     return _repeated(broker, [ListGroupsRequest()], 4)
@@ -381,7 +416,7 @@ def list_groups(broker: Broker) -> Callable[[], object]:
 class Measure(NamedTuple):
     """`prepare(broker)` gives what is done once a request, `repeats` times."""
 
-    prepare: Callable[[Broker], Callable[[], object]]
+    prepare: Callable[[AnyBroker], Callable[[], object]]
     repeats: int
 
 
