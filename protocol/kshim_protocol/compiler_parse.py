@@ -139,7 +139,13 @@ class ParseCode:
         more = f"{n}, at = {reader}(data, at, {self.ahead}, {n})"
         if subcon.is_nullable:
             line(indent, f"if {n if is_compact else f'{n} >= 0'}:")
-            if is_compact:
+            if is_compact and reader == "more_varint":  # bytes, mostly of two-byte lengths: without a call for these
+                second = self.source.name("second")
+                line(indent + 1, f"if {n} > 127:")
+                line(indent + 2, f"{second} = data[at{self.plus(self.ahead)}]")
+                line(indent + 2, f"if 0 < {second} < 128: {n} = {n} & 127 | {second} << 7; at += 1")
+                line(indent + 2, f"else: {more}")
+            elif is_compact:
                 line(indent + 1, f"if {n} > 127: {more}")
             return n, indent + 1
         line(indent, f"if odd[{n}]: {more}" if is_compact else f"if {n} < 0: raise Fault")

@@ -19,9 +19,11 @@ from kshim_protocol.records.layout import (
     LENGTH_AT,
     OVERHEAD_BYTES,
 )
-from kshim_protocol.records.varint import decode_varint, decode_varlong
+from kshim_protocol.records.varint import SMALL_VARINTS, decode_varint, decode_varlong
 
 _NEVER = 1 << 63
+_SHORT_LENGTHS = 64  # those whose zig-zag varints have one byte
+_LEAST_SINGLE_BYTES = 6
 _pack_length = struct.Struct(">i").pack_into
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
 
@@ -56,6 +58,8 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
 
     `is_numbered`: the offsets inside have to be right. Kafka asks for that in compressed batches only.
     """
+    if count == 1 and not facts.count and (end := _end_of_usual_single(data, at, facts)):
+        return end
     last = facts.count + count
     singles = 1
     while last - facts.count >= FEW:
@@ -68,6 +72,32 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
             at = check_one_by_one(data, at, min(singles, last - facts.count), facts, is_numbered=is_numbered)
             singles *= 2
     return check_one_by_one(data, at, last - facts.count, facts, is_numbered=is_numbered)
+
+
+def _end_of_usual_single(data: bytes, at: int, facts: RecordFacts) -> int:
+    """Where the only record of a batch ends, which is of the usual shape; 0: look at it as at any other.
+
+    From where it has to end, all lengths in it follow but that of its key, and so the bytes that say them. It has no
+    headers, a value, and the timestamp of the batch.
+    """
+    end = len(data)
+    size_bytes = end - at - 1 if end - at <= _SHORT_LENGTHS else end - at - 2
+    if not _LEAST_SINGLE_BYTES <= size_bytes < len(SMALL_VARINTS) or data[-1]:
+        return 0
+    start = SMALL_VARINTS[size_bytes] + b"\0\0\0"  # no attributes, no timestamp delta, no offset delta
+    key_at = at + len(start)
+    key = data[key_at]
+    value_at = key_at + 1 if key & 1 else key_at + 1 + (key >> 1)
+    rest_bytes = end - 1 - value_at
+    if key > 127 or rest_bytes < 1 or not data.startswith(start, at) or key_at - 3 + size_bytes != end:
+        return 0
+    value_bytes = rest_bytes - 1 if rest_bytes <= _SHORT_LENGTHS else rest_bytes - 2
+    value_size = SMALL_VARINTS[value_bytes]
+    if len(value_size) + value_bytes != rest_bytes or not data.startswith(value_size, value_at):
+        return 0
+    facts.count, facts.largest_bytes, facts.lacks_key = 1, size_bytes, key & 1 == 1
+    facts.least_delta_ms = facts.greatest_delta_ms = 0
+    return end
 
 
 # Varints of one byte, and most of two, are read in place: calls would double the cost. An odd first byte is a

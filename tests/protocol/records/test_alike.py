@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,25 @@ def test_every_single_byte_of_records_may_lie() -> None:
     for at in range(HEADER_BYTES, len(batch)):
         for value in (0, 1, 2, batch[at] ^ 1, batch[at] ^ 0x80, batch[at] - 2 & 0xFF, batch[at] + 2 & 0xFF, 0xFF):
             assert_same(batch[:at] + bytes([value]) + batch[at + 1 :], 10)
+
+
+@pytest.mark.parametrize("key_bytes", [None, 0, 1, 5, 63, 64, 70])
+def test_a_single_record_is_judged_as_any_other_whatever_its_length_and_whichever_byte_lies(
+    key_bytes: int | None,
+) -> None:
+    key = None if key_bytes is None else b"k" * key_bytes
+    for value_bytes in (None, *range(70), *range(120, 135), 490, 500, 505, 509, 510, 511, 512, 520, 9_000):
+        value = None if value_bytes is None else b"v" * value_bytes
+        batch = build_batch([Record(key, value, timestamp_ms=5)])
+        for count in (0, 1, 2):
+            assert_same(batch, count)
+        for cut in (1, 2, 3):
+            assert_same(batch[:-cut], 1)
+        for more in (b"\0", b"\0\0", b"\1"):
+            assert_same(batch + more, 1)
+        for at in (*range(HEADER_BYTES, min(len(batch), HEADER_BYTES + 80)), len(batch) - 1):
+            for other in (0, 1, 2, batch[at] ^ 1, batch[at] ^ 0x80, batch[at] - 2 & 0xFF, batch[at] + 2 & 0xFF):
+                assert_same(batch[:at] + bytes([other]) + batch[at + 1 :], 1)
 
 
 def test_many_records_of_one_length_are_looked_at_together() -> None:
