@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kshim.broker.connection import Connection
 from kshim.broker.handler_table import modules_of
-from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
@@ -23,6 +23,7 @@ Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])
 
 API_VERSIONS = 18
+PRODUCE = 0
 
 
 def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
@@ -107,6 +108,9 @@ class Route:
         self.request_is_flexible = api.is_flexible(version)
         # KIP-511: a client must be able to read the answer before it knows what the broker speaks.
         self.response_is_flexible = self.request_is_flexible and api.key != API_VERSIONS
+        self.usual: Callable[[bytes, Connection, Now], bool] | None = None
+        """What handles requests of the usual shape as a whole; it returns False for one that it leaves to the handler.
+        Nobody hears of the request and its answer, so it is there only where nobody wants to."""
         self.kept_facts: object = None
         self.kept_response: Struct | None = None
         """The last response of `answered_alike`, and its bytes once it was sent."""

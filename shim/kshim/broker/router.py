@@ -8,7 +8,7 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import API_VERSIONS, Handler, PendingReply, Route, find_handler
+from kshim.broker.request import API_VERSIONS, PRODUCE, Handler, PendingReply, Route, find_handler
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
@@ -99,6 +99,8 @@ class Router:
                 return
         if not connection.is_authenticated:  # without an authenticator no client is accepted
             raise ConnectionClosing("authentication is not configured for this listener")
+        if route.usual is not None and self.new_reply is PendingReply and route.usual(frame, connection, now):
+            return
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
             request, _ = route.request_codec.parse(frame, header.body_at)
@@ -205,6 +207,11 @@ class Router:
 
             handler = guarded(api, handler, authorizer)
         route = Route(api, version, self.intercepted(api, handler))
+        if api.key == PRODUCE and self._intercept is None and authorizer is None:
+            from kshim.broker.handlers.records import usual_produce
+
+            if version >= usual_produce.FIRST_VERSION:
+                route.usual = usual_produce.UsualProduce(self.node, route).handle
         self._routes[api_key, version] = route
         return route
 

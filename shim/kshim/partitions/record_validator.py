@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 MAX_PLAIN_BYTES: Final = 100 << 20
 """So large may the records of one batch be once they are unpacked; ten times the batch, if that is more."""
-_AT_ONCE_RECORDS: Final = 16_384
+AT_ONCE_RECORDS: Final = 16_384
+"""A batch of more records is checked in slices."""
 _AT_ONCE_BYTES: Final = 1 << 20
 _RECORDS_A_SLICE: Final = 1024
 
@@ -57,7 +58,7 @@ class RecordValidator:
         if len(batch) < HEADER_BYTES:
             return
         is_compressed = bool(batch[ATTRIBUTES_AT + 1] & COMPRESSION_BITS)
-        if _unpack_count(batch, COUNT_AT)[0] > _AT_ONCE_RECORDS:
+        if _unpack_count(batch, COUNT_AT)[0] > AT_ONCE_RECORDS:
             self._heavy.append((place, batch, codec))
             return
         try:
