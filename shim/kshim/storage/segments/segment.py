@@ -77,6 +77,7 @@ class Segment(SegmentFile):
         self._greatest_ms = _NO_TIMESTAMP
         self._greatest_at = self.base_offset
         self._next_index_position = INDEX_INTERVAL_BYTES + 1
+        self._newest = (_NOT_YET, _NOT_YET, 0)  # of the batch appended last: its first and last offset, and its position
         self.first_ms = _NOT_YET
         """The first batch's timestamp once the segment is loaded; later than any when there is none."""
 
@@ -269,6 +270,7 @@ class Segment(SegmentFile):
         elif not position:
             self._note_first(max_timestamp_ms)
         self.size_bytes = position + len(batch)
+        self._newest = self._end_offset, last_offset, position
         self._end_offset = last_offset + 1
 
     def append_run(self, batches: bytes) -> None:
@@ -373,6 +375,9 @@ class Segment(SegmentFile):
         """Where the batch lies that holds `offset`, or else the first one behind it."""
         if not self._is_loaded:
             self.load()
+        first_offset, last_offset, position = self._newest
+        if first_offset <= offset <= last_offset:  # a consumer that has read all but this
+            return position
         return self._find(self.index.before_offset(offset), offset, _NO_LIMIT)
 
     def end_of_whole_batches(self, position: int, limit: int) -> int:
