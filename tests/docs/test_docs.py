@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.cli.log import event_keyword
+from kshim.cli.event_fields import event_keyword
 from kshim.coordinator.groups import events
 from kshim.coordinator.groups.events import Cause, GroupEvent
 from kshim.coordinator.step import Event

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import HISTORY_FIELDS, AnyGroupState, MemberRef, Transition
-from kshim.coordinator.step import OFFSETS_TOPIC, Event
+from kshim.coordinator.step import Event
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
 from kshim.wording import counted, escaped
@@ -30,25 +27,6 @@ _REPEAT_MS: Final = 10_000
 """How long a storage error that comes again is only counted: a full disk fails every write."""
 _STORAGE_ERRORS: Final = 100
 """How many different ones are remembered."""
-
-_PHASES: Final[dict[AnyGroupState, str]] = {
-    GroupState.PREPARING_REBALANCE: "join",
-    GroupState.COMPLETING_REBALANCE: "sync",
-}
-_RENAMED: Final = {
-    "group_id": "group",
-    "generation_id": "generation",
-    "previous": "from",
-    "new": "to",
-    "partition": "offsets_partition",
-}
-_MEMBER_FIELDS: Final = (
-    ("member", "member_id"),
-    ("instance", "group_instance_id"),
-    ("client_id", "client_id"),
-    ("host", "client_host"),
-    ("client_reason", "client_reason"),
-)
 
 
 class Log:
@@ -114,6 +92,8 @@ class Log:
     def _write_event(self, event: Event) -> None:
         if self._is_json:
             level = "DEBUG" if event.is_routine else "INFO"
+            from kshim.cli.event_fields import event_fields, event_keyword
+
             self._write_json(event.now.wall_ms, level, event_keyword(type(event)), "", event_fields(event))
             return
         if self._line_of is None:  # what its first line costs is not part of the start
@@ -233,36 +213,3 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):  # the reader has gone; the broker continues
             return
-
-
-def event_fields(event: Event) -> dict[str, Any]:
-    """The fields of a coordinator event as JSON values, under the names that logs and tools use."""
-    fields: dict[str, Any] = {}
-    for name, value in vars(event).items():
-        if name == "now" or name in HISTORY_FIELDS:
-            continue
-        if isinstance(value, MemberRef):
-            fields.update((key, getattr(value, slot)) for key, slot in _MEMBER_FIELDS)
-        elif name == "member":
-            fields.update((key, None) for key, _ in _MEMBER_FIELDS)
-        elif name == "partition" and event.topic != OFFSETS_TOPIC:
-            fields["transactions_partition"] = value
-        else:
-            fields[_RENAMED.get(name, name)] = _json_value(value)
-    if isinstance(event, Transition):
-        fields["phase"] = _PHASES.get(event.new)
-    return fields
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.name if isinstance(value, int) else str(value)
-    if isinstance(value, tuple):
-        return [_json_value(part) for part in value]
-    return value
-
-
-def event_keyword(event_class: type[Event]) -> str:
-    """What the JSON form calls an event: `MemberAdded` is `member_added`."""
-    name = event_class.__name__
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kshim.cli.addresses import Address, parse_address
@@ -57,6 +56,8 @@ def choice(*choices: str) -> Parse:
 
 def time_ms(name: str, text: str) -> int:
     """A time in ISO 8601, UTC where it does not say otherwise, as ms since 1970."""
+    from datetime import UTC, datetime
+
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -77,7 +77,11 @@ class Segment(SegmentFile):
         self._greatest_ms = _NO_TIMESTAMP
         self._greatest_at = self.base_offset
         self._next_index_position = INDEX_INTERVAL_BYTES + 1
-        self._newest = (_NOT_YET, _NOT_YET, 0)  # of the batch appended last: its first and last offset, and its position
+        self._newest = (
+            _NOT_YET,
+            _NOT_YET,
+            0,
+        )  # of the batch appended last: its first and last offset, and its position
         self.first_ms = _NOT_YET
         """The first batch's timestamp once the segment is loaded; later than any when there is none."""
 
