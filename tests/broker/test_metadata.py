@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kshim.broker.connection import ANONYMOUS
+from kshim.broker.request import PendingReply
+from kshim.broker.request import errors_in as errors_within
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kshim.partitions.partition import Topic
 from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
@@ -253,3 +255,22 @@ def test_a_kept_answer_is_the_one_made_of_structs_and_made_anew_after_each_chang
             change(node)
         ask_both()
     assert all(before != after for before, after in pairwise(seen))
+
+
+def test_errors_of_topics_are_found_in_an_answer_also_where_others_are_kept() -> None:
+    node = a_node(topics={"orders": 1})
+    answers: list[MetadataResponse] = []
+
+    class Heard(PendingReply):
+        def complete(self, response: MetadataResponse) -> None:
+            answers.append(response)
+            super().complete(response)
+
+    node.node.new_reply = Heard
+    for names in (("orders",), ("orders", "nothing"), ("nothing",)):
+        ask(node, *names)
+    assert [list(found) for found in map(errors_within, answers)] == [
+        [],
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+    ]

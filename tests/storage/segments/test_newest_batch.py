@@ -37,7 +37,7 @@ def test_each_offset_is_found_after_appends_cuts_and_deletions(acts: list[str]) 
                     log.append(a_batch("a", pad=6_000))
                 case "cut":
                     log.truncate_to(max(log.end_offset - 2, log.start_offset))
-                case "delete":
+                case _:
                     log.delete_before((log.start_offset + log.end_offset) // 2)
         assert_all_found(log, path)
         log.forget()

@@ -57,9 +57,9 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
         topics = _all_described(node, list(node.cluster.topics), operations, version)
     elif ids := {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}:
         found = [node.cluster.topics.with_id(topic_id) for topic_id in ids]
-        topics = _all_described(node, found, operations, version) or [
+        topics = _all_described(node, found, operations, version) or tuple(
             _with_id(node, topic_id, operations) for topic_id in ids
-        ]
+        )
     else:
         names = {topic.name: None for topic in asked}
         if None in names:
@@ -67,7 +67,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
         topics = _all_described(node, [node.cluster.topics.named(name or "") for name in names], operations, version)
         if len(topics) < len(names):
             failed = _make_missing(node, [name or "" for name in names], request)
-            topics = [_named(node, name or "", operations, failed) for name in names]
+            topics = tuple(_named(node, name or "", operations, failed) for name in names)
     return answered(
         ticket,
         MetadataResponse(
@@ -148,7 +148,7 @@ def _all_described(
     if None in topics or not topics:
         return ()
     if node.cluster.authorizer is not None:
-        return [_described(node, topic, operations) for topic in topics if topic is not None]
+        return tuple(_described(node, topic, operations) for topic in topics if topic is not None)
     layout = _layout(version)
     live_ids = tuple(node.cluster.leadership.live_ids)
     parts = [_kept(node, topic, operations, layout, live_ids) for topic in topics if topic is not None]
