@@ -55,6 +55,7 @@ PARTS: Final = {
 `state`: what handlers, coordinators and partitions decide and remember; `log`: writing and reading files."""
 ORDER: Final = ("kernel", *dict.fromkeys(PARTS.values()), "other")
 _INTERVAL_S: Final = 0.002
+_IDLE_S: Final = 0.02
 
 
 class Spent(NamedTuple):
@@ -146,6 +147,13 @@ class RemoteBroker(AnyBroker):
     def pass_time(self) -> None:
         """Its clock goes by itself."""
 
+    def wait_until_idle(self) -> None:
+        """Until it has done what it does in idle turns after its start."""
+        before_s, now_s = -1.0, 0.0
+        while now_s - before_s > _IDLE_S:
+            time.sleep(0.3)
+            before_s, now_s = now_s, self.spent().user_s
+
     def spent(self) -> Spent:
         """What it has used so far."""
         self._process.send_signal(signal.SIGUSR1)
@@ -181,6 +189,7 @@ def split_of(name: str, seconds: float) -> Split:
         act = MEASURES[name].prepare(broker)
         for _ in range(10 * WARM):
             act()
+        broker.wait_until_idle()
         before = broker.spent()
         count = _repeat(act, seconds)
         after = broker.spent()

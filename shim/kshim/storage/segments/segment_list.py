@@ -74,6 +74,9 @@ class SegmentList:
 
     def index_of(self, offset: int) -> int:
         """Which segment holds `offset`, which the log holds, or else the first batch behind it; their number: none."""
+        active = self.active
+        if active is not None and offset >= active.base_offset:  # which most reads are of
+            return len(self.all) - (offset < active.end_offset)
         index = bisect_right(self.all, offset, key=_base_offset) - 1
         if index < 0:
             return 0
