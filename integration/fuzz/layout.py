@@ -27,7 +27,7 @@ def laid_out(message: Struct, version: int) -> tuple[bytes, list[Place]]:
     """The bytes of a message in a version, and its places."""
     stream = wire.WireStream()
     places: list[Place] = []
-    _struct(codec(type(message), version).tree, message, stream, places)
+    _struct(codec(type(message), version).schema, message, stream, places)
     return stream.getvalue(), places
 
 

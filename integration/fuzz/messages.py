@@ -11,7 +11,7 @@ from kshim_protocol.records.compression import Compression, compress
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.record import Record
 from kshim_protocol.schema import Row, Struct, row_is_in
-from kshim_protocol.wire import default_of
+from kshim_protocol.shape import default_of
 
 TOPICS = ("t", "u", "three", "later", "__transaction_state", "a.b", "a_b", "", "..", "é" * 3, "x" * 250)
 GROUPS = ("g", "h", "classic", "", "g" * 200, "g\0h", "\u202eg")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.codec import codec
 from kshim_protocol.schema import Row, Struct, row_is_in
-from kshim_protocol.wire import default_of
+from kshim_protocol.shape import default_of
 
 ZEROS: dict[str, Any] = {
     "boolean": False,

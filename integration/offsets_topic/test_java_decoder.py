@@ -21,7 +21,7 @@ from kshim_protocol.internal.record_types import RECORD_TYPES, parse_typed_key, 
 from kshim_protocol.records.record import iter_records
 from kshim_protocol.records.scan import Batch
 from kshim_protocol.schema import Row, Struct, row_is_in
-from kshim_protocol.wire import default_of
+from kshim_protocol.shape import default_of
 
 pytestmark = pytest.mark.java
 

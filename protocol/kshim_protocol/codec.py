@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from kshim_protocol.wire import RowTree
+    from kshim_protocol import wire as schemas
+    from kshim_protocol.shape import RowTree
 
     S_co = TypeVar("S_co", covariant=True)
 
@@ -33,7 +34,7 @@ class Codec(Generic[S]):
 
     `parse(data, offset)` returns (object, offset after it) and raises ProtocolError; what stands behind the object is
     the caller's business (Kafka tolerates trailing bytes after a request). `build(object)` returns bytes and raises
-    BuildError (a ValueError). `tree` is the construct schema that both follow.
+    BuildError (a ValueError). `tree` is the shape that both follow, and construct's schema with them.
 
     Of a message with records, `build_pieces(object)` returns the same in pieces, those of the records themselves, so that
     they need not be copied; None for others.
@@ -54,12 +55,19 @@ class Codec(Generic[S]):
 
     @property
     def tree(self) -> RowTree:
-        """The construct schema."""
+        """The shape of the message."""
         if self._tree is None:
-            from kshim_protocol.wire import tree_for
+            from kshim_protocol.shape import tree_for
 
             self._tree = tree_for(self.cls, self.version)
         return self._tree
+
+    @property
+    def schema(self) -> schemas.RowTree:
+        """Construct's schema of it."""
+        from kshim_protocol.wire import RowTree
+
+        return RowTree(self.tree)
 
     def compile(self) -> None:
         """Generate the code for both directions now (otherwise each is made at its first call)."""
@@ -80,7 +88,7 @@ class Codec(Generic[S]):
 
     def _compile_parse(self) -> None:
         from kshim_protocol.compiler import compile_parse
-        from kshim_protocol.wire import max_elements_of
+        from kshim_protocol.shape import max_elements_of
 
         self.parse = compile_parse(
             self.tree, self._name(), self._explain_parse, max_elements=max_elements_of(self.cls.info)
@@ -138,7 +146,7 @@ class Codec(Generic[S]):
     def _parse_leniently(self, data: bytes, offset: int) -> tuple[S, int]:
         if self._lenient_parse is None:
             from kshim_protocol.compiler import compile_parse
-            from kshim_protocol.wire import max_elements_of
+            from kshim_protocol.shape import max_elements_of
 
             self._lenient_parse = compile_parse(
                 self.tree,
@@ -160,7 +168,7 @@ class Codec(Generic[S]):
 def _struct_parser(layout: Layout[S]) -> Callable[[bytes, int], tuple[S, int]]:
     """What reads one struct, out of bytes that are known to hold it: whatever else it finds is an AssertionError."""
     from kshim_protocol.compiler import compile_parse
-    from kshim_protocol.wire import struct_tree_for
+    from kshim_protocol.shape import struct_tree_for
 
     cls, version = layout.cls, layout.version
 
@@ -175,12 +183,18 @@ def _struct_parser(layout: Layout[S]) -> Callable[[bytes, int], tuple[S, int]]:
 def _struct_builder(layout: Layout[S]) -> Callable[[S], bytes]:
     """What builds one struct. It raises BuildError."""
     from kshim_protocol.compiler import compile_build
-    from kshim_protocol.wire import interpreted_struct_build, struct_tree_for
+    from kshim_protocol.shape import struct_tree_for
 
     cls, version = layout.cls, layout.version
     tree = struct_tree_for(cls, version, is_flexible=layout.is_flexible)
     name = f"{cls.__name__} v{version}"
-    return compile_build(tree, name, lambda obj, error: interpreted_struct_build(tree, name, obj))
+
+    def explain(struct: S, error: Exception) -> bytes:
+        from kshim_protocol.wire import interpreted_struct_build
+
+        return interpreted_struct_build(tree, name, struct)
+
+    return compile_build(tree, name, explain)
 
 
 Layout.make_parser = _struct_parser

@@ -1,6 +1,6 @@
-"""From a construct tree to plain, specialised Python: one function to parse, one to build, made on first use.
+"""From the shape of a message to plain, specialised Python: one function to parse, one to build, made on first use.
 
-`compiler_parse.py` and `compiler_build.py` write them; the construct tree stays the codec of record. Whatever goes
+`compiler_parse.py` and `compiler_build.py` write them; construct's tree stays the codec of record. Whatever goes
 wrong in generated code is handed to the interpreted tree, which knows the field and the offset. Generated source is
 registered in linecache, so that tracebacks show it.
 """
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kshim_protocol import wire
+from kshim_protocol import shape
 from kshim_protocol.compiler_build import BuildCode
 from kshim_protocol.compiler_parse import ParseCode
 from kshim_protocol.compiler_source import Source
@@ -21,18 +21,18 @@ PARSE_FAULTS = (struct.error, IndexError, ValueError, OverflowError)
 BUILD_FAULTS = (struct.error, AttributeError, TypeError, ValueError, OverflowError, IndexError)
 
 
-def source_of_parse(tree: wire.RowTree) -> str:
+def source_of_parse(tree: shape.RowTree) -> str:
     """The Python that `compile_parse` runs, to read."""
     return ParseCode(tree).source.text()
 
 
-def source_of_build(tree: wire.RowTree) -> str:
+def source_of_build(tree: shape.RowTree) -> str:
     """The Python that `compile_build` runs, to read."""
     return BuildCode(tree).source.text()
 
 
 def compile_parse(
-    tree: wire.RowTree,
+    tree: shape.RowTree,
     name: str,
     explain: Callable[[bytes, int, Exception], Any],
     *,
@@ -44,13 +44,13 @@ def compile_parse(
     return _load(source, "parse", name, PARSE_FAULTS, explain)
 
 
-def compile_build(tree: wire.RowTree, name: str, explain: Callable[[Any, Exception], bytes]) -> Callable[..., Any]:
+def compile_build(tree: shape.RowTree, name: str, explain: Callable[[Any, Exception], bytes]) -> Callable[..., Any]:
     """`build(object) -> bytes`; `explain(object, error)` takes over when it gives up."""
     return _load(BuildCode(tree).source, "build", name, BUILD_FAULTS, explain)
 
 
 def compile_build_pieces(
-    tree: wire.RowTree, name: str, explain: Callable[[Any, Exception], list[bytes]]
+    tree: shape.RowTree, name: str, explain: Callable[[Any, Exception], list[bytes]]
 ) -> Callable[..., list[bytes]]:
     """The same in pieces: what they are joined to is the message."""
     return _load(BuildCode(tree, in_pieces=True).source, "build", name, BUILD_FAULTS, explain)

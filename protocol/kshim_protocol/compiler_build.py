@@ -1,4 +1,4 @@
-"""Generates the build function of one construct tree.
+"""Generates the build function of one shape.
 
 Pieces of output are gathered as expressions and joined in one go; loops and choices force them out to a list. Fixed
 rows that stand side by side are one `struct` call, short lengths come from a table. What cannot travel makes some step
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kshim_protocol import wire
+from kshim_protocol import shape
 from kshim_protocol.compiler_source import (
     SIZES,
     SMALL,
@@ -27,7 +27,7 @@ from kshim_protocol.rows import Rows
 class BuildCode:
     """The code that builds one tree; `source` holds it. `in_pieces`: it returns the pieces, not joined."""
 
-    def __init__(self, tree: wire.RowTree, *, in_pieces: bool = False) -> None:
+    def __init__(self, tree: shape.RowTree, *, in_pieces: bool = False) -> None:
         self.source = Source()
         self.run: list[tuple[str, str]] = []  # (format letters, value) of the pending fixed-width run
         self.pieces: list[str] = []  # expressions of bytes not yet emitted
@@ -83,24 +83,24 @@ class BuildCode:
 
     def size(self, size: Any, n: str, *, is_text: bool = False) -> str | None:
         """The piece that says a length or count held in name `n`; None if it went into the run."""
-        if isinstance(size, wire.CompactSize):
+        if isinstance(size, shape.CompactSize):
             return f"sizes[{n}] if {n} < 127 else {_long_size(n, is_text=is_text)}"
         self.run.append((size.format, n))
         return None
 
     def value(self, subcon: Any, value: str, indent: int) -> None:
         """Write the value of expression `value`."""
-        if isinstance(subcon, wire.Fixed):
+        if isinstance(subcon, shape.Fixed):
             if subcon.type == "uuid":  # struct would pad and cut
                 self.source.line(indent, f"if len({value}) != 16: raise Fault")
             self.run.append((subcon.format, value))
-        elif isinstance(subcon, wire.Sized):
+        elif isinstance(subcon, shape.Sized):
             self.sized(subcon, value, indent)
-        elif isinstance(subcon, wire.Items):
+        elif isinstance(subcon, shape.Items):
             self.items(subcon, value, indent)
-        elif isinstance(subcon, wire.Nullable):
+        elif isinstance(subcon, shape.Nullable):
             self.nullable(subcon, value, indent)
-        elif isinstance(subcon, wire.RowTree):
+        elif isinstance(subcon, shape.RowTree):
             o = value if value.isidentifier() else self.source.name("o")
             if o != value:
                 self.source.line(indent, f"{o} = {value}")
@@ -108,7 +108,7 @@ class BuildCode:
         else:
             raise TypeError(f"no code for {subcon!r}")
 
-    def sized(self, subcon: wire.Sized, value: str, indent: int) -> None:
+    def sized(self, subcon: shape.Sized, value: str, indent: int) -> None:
         if subcon.is_nullable:
             self.nullable_sized(subcon, value, indent)
             return
@@ -118,7 +118,7 @@ class BuildCode:
         size = self.size(subcon.size, n, is_text=subcon.is_text)
         self.add(*((size, v) if size else (v,)))
 
-    def nullable_sized(self, subcon: wire.Sized, value: str, indent: int) -> None:
+    def nullable_sized(self, subcon: shape.Sized, value: str, indent: int) -> None:
         """Text or bytes that may be null: null and empty text, which are frequent, take short ways.
 
         In an array, where text is null or empty more often than not, length and text are one piece.
@@ -136,7 +136,7 @@ class BuildCode:
         line(indent, "else:")
         encode = f"{v} = {v}.encode(); " if subcon.is_text else ""
         line(indent + 1, f"{encode}{n} = len({v})")
-        if isinstance(subcon.size, wire.CompactSize):
+        if isinstance(subcon.size, shape.CompactSize):
             said = f"sizes[{n}] if {n} < 127 else {_long_size(n, is_text=subcon.is_text)}"
         else:
             layout = struct.Struct(">" + subcon.size.format)
@@ -148,7 +148,7 @@ class BuildCode:
             line(indent + 1, f"{size} = {said}")
             self.add(size, v)
 
-    def items(self, subcon: wire.Items, value: str, indent: int) -> None:
+    def items(self, subcon: shape.Items, value: str, indent: int) -> None:
         line = self.source.line
         v, n = self.source.name("v"), self.source.name("n")
         line(indent, f"{v} = {value}")
@@ -167,7 +167,7 @@ class BuildCode:
         if size:
             self.add(size)
         element = subcon.element
-        if isinstance(element, wire.Fixed) and element.type != "uuid":
+        if isinstance(element, shape.Fixed) and element.type != "uuid":
             self.fixed_items(element, v, n)
             if subcon.is_nullable:
                 self.flush(inner)
@@ -181,7 +181,7 @@ class BuildCode:
         self.value(element, one, inner + 1)
         self.flush(inner + 1)
 
-    def fixed_items(self, element: wire.Fixed, v: str, n: str) -> None:
+    def fixed_items(self, element: shape.Fixed, v: str, n: str) -> None:
         """An array of fixed-width values: one pack."""
         letter, source = element.format, self.source
         few = source.global_(layout_name("pack_few", letter), tuple(layout.pack for layout in small_layouts(letter)))
@@ -189,7 +189,7 @@ class BuildCode:
         many = f"pack(struct_format({letter!r}, {n}), *{v})"
         self.add(f"{few}[{n}](*{v}) if {n} < {SMALL} else {many}")
 
-    def nullable(self, subcon: wire.Nullable, value: str, indent: int) -> None:
+    def nullable(self, subcon: shape.Nullable, value: str, indent: int) -> None:
         line = self.source.line
         v = self.source.name("v")
         absent = b"\0" if subcon.is_tagged else b"\xff"
@@ -201,13 +201,13 @@ class BuildCode:
         self.row_tree(subcon.subcon, v, indent + 1)
         self.flush(indent + 1)
 
-    def row_tree(self, tree: wire.RowTree, o: str, indent: int) -> None:
+    def row_tree(self, tree: shape.RowTree, o: str, indent: int) -> None:
         """Write the rows of the struct named `o`."""
         line = self.source.line
         line(indent, f"if {o}.unknown_tagged_fields: raise Fault")
         for row in tree.absent:
             if not row.ignorable:
-                default = self.source.constant("default", wire.default_of(row))
+                default = self.source.constant("default", shape.default_of(row))
                 line(indent, f"if {self.differs(f'{o}.{row.name}', default)}: raise Fault")
         for row, subcon in tree.fields:
             self.value(subcon, f"{o}.{row.name}", indent)
@@ -227,13 +227,13 @@ class BuildCode:
             return f"{value} is not {default} and {value} != {default}"
         return f"{value} != {default}"
 
-    def tagged(self, tagged: wire.Tagged, o: str, indent: int) -> None:
+    def tagged(self, tagged: shape.Tagged, o: str, indent: int) -> None:
         """Write known tags. They are seldom there: then the section is one zero byte."""
         line = self.source.line
         known = sorted(tagged.known.items())
         section, sections, outer, data = (self.source.name(stem) for stem in ("section", "sections", "outer", "data"))
         tests = [
-            self.differs(f"{o}.{row.name}", self.source.constant("default", wire.default_of(row)))
+            self.differs(f"{o}.{row.name}", self.source.constant("default", shape.default_of(row)))
             for _, (row, _) in known
         ]
         self.end_run()
@@ -264,9 +264,9 @@ def _long_size(n: str, *, is_text: bool) -> str:
 
 def _null(size: Any) -> bytes:
     """A null of this kind of length."""
-    return b"\0" if isinstance(size, wire.CompactSize) else b"\xff" * int(size.width)
+    return b"\0" if isinstance(size, shape.CompactSize) else b"\xff" * int(size.width)
 
 
 def _empty(size: Any) -> bytes:
     """A length of zero."""
-    return b"\1" if isinstance(size, wire.CompactSize) else bytes(int(size.width))
+    return b"\1" if isinstance(size, shape.CompactSize) else bytes(int(size.width))

@@ -1,4 +1,4 @@
-"""Generates the parse function of one construct tree.
+"""Generates the parse function of one shape.
 
 What makes it fast: fixed-width rows that stand side by side, lengths and tag counts included, are one `struct` call;
 objects are made by `object.__new__`, those of an array all at once, and filled slot by slot; the offset is moved once
@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kshim_protocol import wire
+from kshim_protocol import shape
 from kshim_protocol.compiler_source import (
     ODD,
     SMALL,
@@ -35,7 +35,7 @@ class ParseCode:
     At every point of the function the next byte stands at `at + self.ahead`.
     """
 
-    def __init__(self, tree: wire.RowTree, max_elements: int | None = None, *, is_lenient: bool = False) -> None:
+    def __init__(self, tree: shape.RowTree, max_elements: int | None = None, *, is_lenient: bool = False) -> None:
         """`is_lenient`: malformed UTF-8 becomes U+FFFD here already, instead of making the function give up."""
         self.source = Source()
         self.max_elements = max_elements
@@ -106,36 +106,36 @@ class ParseCode:
     def size(self, size: Any, indent: int) -> str:
         """Read a length or count as it travels (a compact one is n + 1) into a new name; ends the run."""
         name = self.source.name("n")
-        is_compact = isinstance(size, wire.CompactSize)
+        is_compact = isinstance(size, shape.CompactSize)
         self.fixed("B" if is_compact else size.format, 1 if is_compact else size.width, name)
         self.flush(indent)
         return name
 
     def value(self, subcon: Any, target: str, indent: int) -> None:
         """Read one value into `target`."""
-        if isinstance(subcon, wire.Fixed):
+        if isinstance(subcon, shape.Fixed):
             self.fixed(subcon.format, subcon.width, target)
-        elif isinstance(subcon, wire.Sized):
+        elif isinstance(subcon, shape.Sized):
             self.sized(subcon, target, indent)
-        elif isinstance(subcon, wire.Items):
+        elif isinstance(subcon, shape.Items):
             self.items(subcon, target, indent)
-        elif isinstance(subcon, wire.Nullable):
+        elif isinstance(subcon, shape.Nullable):
             self.nullable(subcon, target, indent)
-        elif isinstance(subcon, wire.RowTree):
+        elif isinstance(subcon, shape.RowTree):
             made = self.row_tree(subcon, indent)
             self.source.line(indent, f"{target} = {made}")
         else:
             raise TypeError(f"no code for {subcon!r}")
 
-    def open_value(self, subcon: wire.Sized | wire.Items, target: str, indent: int) -> tuple[str, int]:
+    def open_value(self, subcon: shape.Sized | shape.Items, target: str, indent: int) -> tuple[str, int]:
         """Read the length of a value and settle null. Returns (name of the length as it travels, indent of the rest).
 
         The length is then known not to be null, and not to go on in further bytes.
         """
         line = self.source.line
-        is_compact = isinstance(subcon.size, wire.CompactSize)
+        is_compact = isinstance(subcon.size, shape.CompactSize)
         n = self.size(subcon.size, indent)
-        reader = "more_text" if isinstance(subcon, wire.Sized) and subcon.is_text else "more_varint"
+        reader = "more_text" if isinstance(subcon, shape.Sized) and subcon.is_text else "more_varint"
         more = f"{n}, at = {reader}(data, at, {self.ahead}, {n})"
         if subcon.is_nullable:
             line(indent, f"if {n if is_compact else f'{n} >= 0'}:")
@@ -151,37 +151,37 @@ class ParseCode:
         line(indent, f"if odd[{n}]: {more}" if is_compact else f"if {n} < 0: raise Fault")
         return n, indent
 
-    def close_value(self, subcon: wire.Sized | wire.Items, target: str, indent: int, ahead: int) -> None:
+    def close_value(self, subcon: shape.Sized | shape.Items, target: str, indent: int, ahead: int) -> None:
         """The other way through a nullable value: null, whose length alone has been read."""
         if subcon.is_nullable:
             self.source.line(indent, "else:")
             self.source.line(indent + 1, f"{target} = None; at += {ahead}")
 
-    def sized(self, subcon: wire.Sized, target: str, indent: int) -> None:
+    def sized(self, subcon: shape.Sized, target: str, indent: int) -> None:
         n, inner = self.open_value(subcon, target, indent)
         ahead, self.ahead, self.is_checked = self.ahead, 0, False
         decode = self.decode if subcon.is_text else ""
-        if isinstance(subcon.size, wire.CompactSize):  # n counts itself: the value ends at `at + ahead + n - 1`
+        if isinstance(subcon.size, shape.CompactSize):  # n counts itself: the value ends at `at + ahead + n - 1`
             piece = f"data[at + {ahead}:(at := at{self.plus(ahead - 1)} + {n})]"
         else:
             piece = f"data[(at := at + {ahead}):(at := at + {n})]"
         self.source.line(inner, f"{target} = {piece}{decode}")
         self.close_value(subcon, target, indent, ahead)
 
-    def items(self, subcon: wire.Items, target: str, indent: int) -> None:
+    def items(self, subcon: shape.Items, target: str, indent: int) -> None:
         line = self.source.line
         n, inner = self.open_value(subcon, target, indent)
         ahead = self.ahead
         self.settle(inner)
-        if isinstance(subcon.size, wire.CompactSize):
+        if isinstance(subcon.size, shape.CompactSize):
             line(inner, f"{n} -= 1")
         self.needs_end = True
         line(inner, f"if {n} * {subcon.element_min_bytes} > end - at: raise Fault")
         self.spend(n, inner)
         element = subcon.element
-        if isinstance(element, wire.Fixed):
+        if isinstance(element, shape.Fixed):
             self.fixed_items(element, n, target, inner)
-        elif isinstance(element, wire.RowTree):
+        elif isinstance(element, shape.RowTree):
             if subcon.layout is not None and self.max_elements is not None:
                 self.kept_items(subcon, n, target, inner)
                 inner += 1
@@ -196,7 +196,7 @@ class ParseCode:
             self.source.line(indent, f"budget -= {count}")
             self.source.line(indent, "if budget < 0: raise Crowd")
 
-    def fixed_items(self, element: wire.Fixed, n: str, target: str, indent: int) -> None:
+    def fixed_items(self, element: shape.Fixed, n: str, target: str, indent: int) -> None:
         """An array of fixed-width values: one unpack."""
         letter, source = element.format, self.source
         few = source.global_(
@@ -207,7 +207,7 @@ class ParseCode:
         source.line(indent, f"{target} = {few}[{n}](data, at) if {n} < {SMALL} else {many}")
         source.line(indent, f"at += {element.width} * {n}")
 
-    def struct_items(self, element: wire.RowTree, n: str, target: str, indent: int) -> None:
+    def struct_items(self, element: shape.RowTree, n: str, target: str, indent: int) -> None:
         """An array of structs: all made at once, then filled one by one."""
         line = self.source.line
         cls = self.source.constant(f"{element.cls.__name__}_", element.cls)
@@ -222,21 +222,23 @@ class ParseCode:
         self.fill(element, one, indent + 1)
         self.settle(indent + 1)
 
-    def kept_items(self, subcon: wire.Items, n: str, target: str, indent: int) -> None:
+    def kept_items(self, subcon: shape.Items, n: str, target: str, indent: int) -> None:
         """The bytes of an array of several structs, where all text in it is empty or all null: then they are equally long,
         and stay bytes. What follows is for others."""
-        line, name, width = self.source.line, self.source.name("kept"), subcon.element.min_bytes
+        element = subcon.element
+        assert isinstance(element, shape.RowTree)
+        line, name, width = self.source.line, self.source.name("kept"), element.min_bytes
         tests, at = [], 0
-        for _, part in subcon.element.fields:
-            if not isinstance(part, wire.Fixed):
-                assert isinstance(part, wire.Sized), "rows hold no arrays and structs"
-                first = f"{name}[{at}]" if part.is_nullable else str(int(isinstance(part.size, wire.CompactSize)))
-                bytes_at = range(at, at + wire.min_bytes(part))
+        for _, part in element.fields:
+            if not isinstance(part, shape.Fixed):
+                assert isinstance(part, shape.Sized), "rows hold no arrays and structs"
+                first = f"{name}[{at}]" if part.is_nullable else str(int(isinstance(part.size, shape.CompactSize)))
+                bytes_at = range(at, at + shape.min_bytes(part))
                 tests += [f"{name}[{byte_at}::{width}].count({first}) == {n}" for byte_at in bytes_at]
                 if part.is_nullable:
-                    tests.append(f"{first} in {(0, 1) if isinstance(part.size, wire.CompactSize) else (0, 255)}")
-            at += wire.min_bytes(part)
-        if subcon.element.tagged is not None:
+                    tests.append(f"{first} in {(0, 1) if isinstance(part.size, shape.CompactSize) else (0, 255)}")
+            at += shape.min_bytes(part)
+        if element.tagged is not None:
             tests.append(f"{name}[{at}::{width}].count(0) == {n}")
         self.source.scope["Rows"] = Rows
         layout = self.source.constant("layout", subcon.layout)
@@ -256,7 +258,7 @@ class ParseCode:
         line(indent + 1, f"{rows}.append({one})")
         line(indent, f"{target} = tuple({rows})")
 
-    def nullable(self, subcon: wire.Nullable, target: str, indent: int) -> None:
+    def nullable(self, subcon: shape.Nullable, target: str, indent: int) -> None:
         line = self.source.line
         presence = self.source.name("presence")
         self.fixed("B" if subcon.is_tagged else "b", 1, presence)
@@ -272,7 +274,7 @@ class ParseCode:
         line(indent + 1, f"{target} = {made}")
         self.is_checked = False
 
-    def row_tree(self, tree: wire.RowTree, indent: int) -> str:
+    def row_tree(self, tree: shape.RowTree, indent: int) -> str:
         """Read one struct; returns the name that holds it. May leave a run pending: its last fixed rows."""
         o = self.source.name("o")
         cls = self.source.constant(f"{tree.cls.__name__}_", tree.cls)
@@ -281,12 +283,12 @@ class ParseCode:
         self.fill(tree, o, indent)
         return o
 
-    def fill(self, tree: wire.RowTree, o: str, indent: int) -> None:
+    def fill(self, tree: shape.RowTree, o: str, indent: int) -> None:
         """Read the rows of one struct into the object named `o`."""
         source, line = self.source, self.source.line
         known = [] if tree.tagged is None else [row for row, _ in tree.tagged.known.values()]
         for row in (*tree.absent, *known):
-            line(indent, f"{o}.{row.name} = {source.constant('default', wire.default_of(row))}")
+            line(indent, f"{o}.{row.name} = {source.constant('default', shape.default_of(row))}")
         line(indent, f"{o}.unknown_tagged_fields = ()")
         for row, subcon in tree.fields:
             self.value(subcon, f"{o}.{row.name}", indent)
@@ -307,7 +309,7 @@ class ParseCode:
             line(indent + 1, f"{o}.unknown_tagged_fields, at = unknown_tags(data, at, {self.ahead})")
             self.spend(f"len({o}.unknown_tagged_fields)", indent + 1)
 
-    def tagged(self, tagged: wire.Tagged, o: str, count: str, indent: int) -> None:
+    def tagged(self, tagged: shape.Tagged, o: str, count: str, indent: int) -> None:
         """Read a tagged section some of whose tags are known, where there is one."""
         source, line = self.source, self.source.line
         tags, tag, size, stop, unknown = (source.name(stem) for stem in ("tags", "tag", "size", "stop", "unknown"))

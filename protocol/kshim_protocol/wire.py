@@ -1,27 +1,31 @@
-"""The construct schemas: from the rows of a message to one construct tree per version. The codec of record.
+"""The construct schemas: from the shape of a message to one construct tree per version. The codec of record.
 
-Interpreting these trees is exact but slow; `compiler.py` walks the same trees and generates plain Python. Compact and
-classic types are chosen here, when the tree is made: a parse never tests a version.
+Interpreting these trees is exact but slow; `compiler.py` walks the same shapes and generates plain Python. So construct is
+imported only where something has to be explained, which is not part of a start.
 """
 
 from __future__ import annotations
 
 import io
 import sys
+from functools import lru_cache
 from typing import Any
 
 import construct as c
 
+from kshim_protocol import shape
 from kshim_protocol.frame import (
-    MAX_REQUEST_ELEMENTS,
     MAX_SECTION_TAGS,
     MAX_TEXT_BYTES,
     MAX_VARINT_BYTES,
     BuildError,
     ProtocolError,
 )
-from kshim_protocol.rows import Layout, Rows, layout_of
-from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
+from kshim_protocol.rows import Rows
+from kshim_protocol.schema import MessageInfo
+from kshim_protocol.shape import default_of, max_elements_of
+
+_MOST_KEPT = 64
 
 
 class WireFault(c.ConstructError):  # type: ignore[misc]
@@ -56,11 +60,13 @@ class WireStream(io.BytesIO):
 
 
 class Fixed(c.Construct):  # type: ignore[misc]
-    """A fixed-width value around construct's own `FormatField` (or `Bytes(16)`); `format` is struct's letter."""
+    """A fixed-width value around construct's own `FormatField` (or `Bytes(16)`)."""
 
-    def __init__(self, type_: str, subcon: c.Construct, format_: str, width: int, zero: Any) -> None:
+    def __init__(self, made_of: shape.Fixed) -> None:
         super().__init__()
-        self.type, self.subcon, self.format, self.width, self.zero = type_, subcon, format_, width, zero
+        self.type, self.width = made_of.type, made_of.width
+        letter = "l" if made_of.format == "i" else made_of.format  # construct's word for 32 bits
+        self.subcon = c.Bytes(made_of.width) if made_of.type == "uuid" else c.FormatField(">", letter)
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         if self.width > stream.size - stream.tell():
@@ -72,18 +78,6 @@ class Fixed(c.Construct):  # type: ignore[misc]
             return self.subcon._build(obj, stream, context, path)
         except (c.ConstructError, TypeError, ValueError) as error:
             raise WireFault(f"{obj!r} is no {self.type}: {error}", path) from None
-
-
-FIXED: dict[str, Fixed] = {
-    "int8": Fixed("int8", c.Int8sb, "b", 1, 0),
-    "int16": Fixed("int16", c.Int16sb, "h", 2, 0),
-    "uint16": Fixed("uint16", c.Int16ub, "H", 2, 0),
-    "int32": Fixed("int32", c.Int32sb, "i", 4, 0),
-    "int64": Fixed("int64", c.Int64sb, "q", 8, 0),
-    "float64": Fixed("float64", c.Float64b, "d", 8, 0.0),
-    "boolean": Fixed("boolean", c.FormatField(">", "?"), "?", 1, False),
-    "uuid": Fixed("uuid", c.Bytes(16), "16s", 16, ZERO_UUID),
-}
 
 
 class UVarint(c.Construct):  # type: ignore[misc]
@@ -122,15 +116,13 @@ class CompactSize(c.Construct):  # type: ignore[misc]
         return obj
 
 
-COMPACT = CompactSize()
-
-
 class Sized(c.Construct):  # type: ignore[misc]
     """Length, then bytes; `is_text` decodes them as UTF-8 (malformed sequences become U+FFFD, as in Java)."""
 
-    def __init__(self, size: c.Construct, *, is_text: bool, is_nullable: bool) -> None:
+    def __init__(self, made_of: shape.Sized) -> None:
         super().__init__()
-        self.size, self.is_text, self.is_nullable = size, is_text, is_nullable
+        self.size = construct_of(made_of.size)
+        self.is_text, self.is_nullable = made_of.is_text, made_of.is_nullable
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         start = stream.tell()
@@ -166,19 +158,10 @@ class Sized(c.Construct):  # type: ignore[misc]
 class Items(c.Construct):  # type: ignore[misc]
     """Count, then elements, as a tuple. The count is checked against the bytes left, `element_min_bytes` each."""
 
-    def __init__(
-        self,
-        size: c.Construct,
-        element: c.Construct,
-        *,
-        is_nullable: bool,
-        element_min_bytes: int,
-        layout: Layout[Any] | None = None,
-    ) -> None:
-        """`layout`: that of the elements, where the generated code may keep their bytes."""
+    def __init__(self, made_of: shape.Items) -> None:
         super().__init__()
-        self.size, self.element, self.is_nullable, self.layout = size, element, is_nullable, layout
-        self.element_min_bytes = max(1, element_min_bytes)
+        self.size, self.element = construct_of(made_of.size), construct_of(made_of.element)
+        self.is_nullable, self.element_min_bytes = made_of.is_nullable, made_of.element_min_bytes
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         start = stream.tell()
@@ -210,10 +193,10 @@ class Items(c.Construct):  # type: ignore[misc]
 class Nullable(c.Construct):  # type: ignore[misc]
     """A nullable struct: int8 -1 or 1 before it; inside a tagged row an unsigned varint 0 or 1 (KIP-893)."""
 
-    def __init__(self, subcon: c.Construct, *, is_tagged: bool) -> None:
+    def __init__(self, made_of: shape.Nullable) -> None:
         super().__init__()
-        self.subcon, self.is_tagged = subcon, is_tagged
-        self.presence: c.Construct = UVarint() if is_tagged else FIXED["int8"]
+        self.subcon, self.is_tagged = construct_of(made_of.subcon), made_of.is_tagged
+        self.presence: c.Construct = UVarint() if made_of.is_tagged else construct_of(shape.FIXED["int8"])
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         presence = self.presence._parsereport(stream, context, path)
@@ -233,9 +216,9 @@ class Nullable(c.Construct):  # type: ignore[misc]
 class Tagged(c.Construct):  # type: ignore[misc]
     """The tagged section at the end of a flexible struct: `known` maps tag -> (row, construct)."""
 
-    def __init__(self, known: dict[int, tuple[Row, c.Construct]]) -> None:
+    def __init__(self, made_of: shape.Tagged) -> None:
         super().__init__()
-        self.known = known
+        self.known = {tag: (row, construct_of(each)) for tag, (row, each) in made_of.known.items()}
         self.varint = UVarint()
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
@@ -295,12 +278,11 @@ class RowTree(c.Construct):  # type: ignore[misc]
     `fields` are (row, construct) in wire order, `absent` the rows this version lacks, `tagged` the tagged section.
     """
 
-    def __init__(
-        self, cls: type[Struct], fields: list[tuple[Row, c.Construct]], absent: list[Row], tagged: Tagged | None
-    ) -> None:
+    def __init__(self, made_of: shape.RowTree) -> None:
         super().__init__()
-        self.cls, self.fields, self.absent, self.tagged = cls, fields, absent, tagged
-        self.min_bytes = sum(min_bytes(subcon) for _, subcon in fields) + (tagged is not None)
+        self.cls, self.absent = made_of.cls, made_of.absent
+        self.fields = [(row, construct_of(each)) for row, each in made_of.fields]
+        self.tagged = None if made_of.tagged is None else Tagged(made_of.tagged)
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         prefix = f"{path}." if path else ""
@@ -333,103 +315,54 @@ class RowTree(c.Construct):  # type: ignore[misc]
         return obj
 
 
-def min_bytes(subcon: c.Construct) -> int:
-    """The fewest bytes a value of this construct takes; guards counts."""
-    if isinstance(subcon, Fixed):
-        return subcon.width
-    if isinstance(subcon, (Sized, Items)):
-        return 1 if isinstance(subcon.size, CompactSize) else subcon.size.width
-    if isinstance(subcon, RowTree):
-        return subcon.min_bytes
-    return 1
+def construct_of(made_of: shape.Shape) -> c.Construct:
+    """The construct of a shape."""
+    match made_of:
+        case shape.Fixed():
+            return Fixed(made_of)
+        case shape.CompactSize():
+            return CompactSize()
+        case shape.Sized():
+            return Sized(made_of)
+        case shape.Items():
+            return Items(made_of)
+        case shape.Nullable():
+            return Nullable(made_of)
+        case shape.RowTree():
+            return RowTree(made_of)
+        case _:
+            raise TypeError(f"no construct for {made_of!r}")
 
 
-def default_of(row: Row) -> Any:
-    """The value a row has where it does not travel: its declared default, or its type's zero."""
-    if row.default is not MISSING:
-        return row.default
-    if row.type in FIXED:
-        return FIXED[row.type].zero
-    if row.type == "struct":
-        return row.element(**{r.name: default_of(r) for r in row.element.info.rows})
-    return {"string": "", "bytes": b"", "records": b"", "array": ()}[row.type]
+@lru_cache(maxsize=_MOST_KEPT)
+def _message(tree: shape.RowTree) -> RowTree:
+    return RowTree(tree)
 
 
-def tree_for(cls: type[Struct], version: int) -> RowTree:
-    """The construct tree of a message in one of its valid versions."""
-    info = cls.info
-    return struct_tree_for(cls, version, is_flexible=info.flexible[0] <= version <= info.flexible[1])
-
-
-def struct_tree_for(cls: type[Struct], version: int, *, is_flexible: bool) -> RowTree:
-    """The same of a struct, in a version of the message it stands in."""
-    fields: list[tuple[Row, c.Construct]] = []
-    absent: list[Row] = []
-    known: dict[int, tuple[Row, c.Construct]] = {}
-    for row in cls.info.rows:
-        if not row_is_in(row, version):
-            absent.append(row)
-        elif row.tag is not None and is_flexible:
-            known[row.tag] = (row, _construct_of(row, version, is_flexible=True))
-        elif row.tag is not None:
-            absent.append(row)
-        else:
-            fields.append((row, _construct_of(row, version, is_flexible=is_flexible and row.flexible)))
-    return RowTree(cls, fields, absent, Tagged(known) if is_flexible else None)
-
-
-def _construct_of(row: Row, version: int, *, is_flexible: bool) -> c.Construct:
-    is_nullable = row.nullable[0] <= version <= row.nullable[1]
-    if row.type == "array":
-        element = row.element
-        if isinstance(element, str):
-            subcon = _primitive(element, is_flexible=is_flexible, is_nullable=False)
-        else:
-            subcon = struct_tree_for(element, version, is_flexible=is_flexible)
-        size = COMPACT if is_flexible else FIXED["int32"]
-        layout = layout_of(element, version, is_flexible=is_flexible) if row.keeps_bytes else None
-        return Items(size, subcon, is_nullable=is_nullable, element_min_bytes=min_bytes(subcon), layout=layout)
-    if row.type == "struct":
-        tree = struct_tree_for(row.element, version, is_flexible=is_flexible)
-        return Nullable(tree, is_tagged=row.tag is not None) if is_nullable else tree
-    return _primitive(row.type, is_flexible=is_flexible, is_nullable=is_nullable)
-
-
-def _primitive(type_: str, *, is_flexible: bool, is_nullable: bool) -> c.Construct:
-    if type_ in FIXED:
-        return FIXED[type_]
-    is_text = type_ == "string"
-    size = COMPACT if is_flexible else FIXED["int16" if is_text else "int32"]
-    return Sized(size, is_text=is_text, is_nullable=is_nullable)
-
-
-def max_elements_of(info: MessageInfo) -> int | None:
-    """How many array elements and tags a message may hold; None: any. Only requests come from untrusted clients."""
-    return MAX_REQUEST_ELEMENTS if info.api_key is not None and info.name.endswith("Request") else None
-
-
-def interpreted_parse(tree: RowTree, info: MessageInfo, version: int, data: bytes, offset: int) -> tuple[Any, int]:
+def interpreted_parse(
+    tree: shape.RowTree, info: MessageInfo, version: int, data: bytes, offset: int
+) -> tuple[Any, int]:
     """Parse with construct alone. Returns (object, offset after it). Raises ProtocolError."""
     stream = WireStream(data, max_elements_of(info) or sys.maxsize)
     stream.seek(offset)
     try:
-        return tree._parsereport(stream, c.Container(), ""), stream.tell()
+        return _message(tree)._parsereport(stream, c.Container(), ""), stream.tell()
     except WireFault as fault:
         raise ProtocolError(
             fault.reason, message=info.name, version=version, field=fault.field, offset=fault.offset
         ) from None
 
 
-def interpreted_build(tree: RowTree, info: MessageInfo, version: int, obj: Any) -> bytes:
+def interpreted_build(tree: shape.RowTree, info: MessageInfo, version: int, obj: Any) -> bytes:
     """Build with construct alone. Raises BuildError."""
     return interpreted_struct_build(tree, f"{info.name} v{version}", obj)
 
 
-def interpreted_struct_build(tree: RowTree, name: str, obj: Any) -> bytes:
+def interpreted_struct_build(tree: shape.RowTree, name: str, obj: Any) -> bytes:
     """The same of a struct of that name."""
     stream = WireStream()
     try:
-        tree._build(obj, stream, c.Container(), "")
+        _message(tree)._build(obj, stream, c.Container(), "")
     except WireFault as fault:
         raise BuildError(f"{name}: {fault.field}: {fault.reason}") from None
     return stream.getvalue()

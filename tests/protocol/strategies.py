@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kshim_protocol.schema import Row, Struct, row_is_in
-from kshim_protocol.wire import default_of
+from kshim_protocol.shape import default_of
 
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 MAX_ELEMENTS = 3

@@ -18,6 +18,7 @@ from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchResponse,
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Struct, row_is_in
+from kshim_protocol.shape import default_of
 from tests.protocol.catalogue import ALL_MESSAGES, each_version, over_versions
 from tests.protocol.strategies import messages
 
@@ -152,12 +153,12 @@ def test_unknown_tags_are_kept_and_sent_on(cls: type[Struct], version: int) -> N
 @pytest.mark.parametrize("change", [-1, 1], ids=["shorter", "longer"])
 def test_a_known_tag_of_another_size_than_it_says_is_an_error(cls: type[Struct], version: int, change: int) -> None:
     tested = codec(cls, version)
-    assert tested.tree.tagged is not None
-    for tag, (row, subcon) in tested.tree.tagged.known.items():
+    assert tested.schema.tagged is not None
+    for tag, (row, subcon) in tested.schema.tagged.known.items():
         stream = wire.WireStream()
-        subcon._build(wire.default_of(row), stream, None, row.name)
+        subcon._build(default_of(row), stream, None, row.name)
         value = stream.getvalue()
-        data = before_tags(tested.tree) + bytes((1, tag, len(value) + change)) + value + b"\0"
+        data = before_tags(tested.schema) + bytes((1, tag, len(value) + change)) + value + b"\0"
         found = outcome(tested.parse, data)
         assert isinstance(found, str)
         assert found == outcome(tested.parse_interpreted, data)
@@ -167,7 +168,7 @@ def before_tags(tree: wire.RowTree) -> bytes:
     """A message of defaults, without its tagged section."""
     stream = wire.WireStream()
     for row, subcon in tree.fields:
-        subcon._build(wire.default_of(row), stream, None, row.name)
+        subcon._build(default_of(row), stream, None, row.name)
     return stream.getvalue()
 
 
@@ -190,7 +191,7 @@ UNFIT: dict[str, list[object]] = {
 @over_versions()
 def test_values_that_cannot_travel_raise_the_same_build_error(cls: type[Struct], version: int) -> None:
     tested = codec(cls, version)
-    defaults = {row.name: wire.default_of(row) for row in cls.info.rows}
+    defaults = {row.name: default_of(row) for row in cls.info.rows}
     for row in cls.info.rows:
         if not row_is_in(row, version):
             continue
@@ -228,11 +229,11 @@ def test_a_row_the_version_lacks_may_only_be_set_if_it_is_ignorable(cls: type[St
         if row_is_in(row, version) or row.type == "struct":
             continue
         other = ANOTHER[row.type] if not isinstance(row.element, type) else (object(),)
-        message = cls(**{**{r.name: wire.default_of(r) for r in cls.info.rows}, row.name: other})
+        message = cls(**{**{r.name: default_of(r) for r in cls.info.rows}, row.name: other})
         if row.ignorable:
             data = tested.build(message)
             assert data == tested.build_interpreted(message)
-            assert getattr(tested.parse(data)[0], row.name) == wire.default_of(row)
+            assert getattr(tested.parse(data)[0], row.name) == default_of(row)
         else:
             for build in (tested.build, tested.build_interpreted):
                 with pytest.raises(BuildError, match=f"{row.name}: not a field of this version"):
@@ -241,7 +242,7 @@ def test_a_row_the_version_lacks_may_only_be_set_if_it_is_ignorable(cls: type[St
 
 def hostile_claims(cls: type[Struct], version: int) -> Iterator[tuple[str, bytes]]:
     """For every length and count of a message: bytes that are fine up to there, then claim two thousand million."""
-    for field, before, is_compact in sized_places(codec(cls, version).tree, b"", ""):
+    for field, before, is_compact in sized_places(codec(cls, version).schema, b"", ""):
         yield field, before + (b"\xff\xff\xff\xff\x07" if is_compact else b"\x7f\xff\xff\xff") + bytes(40)
 
 
@@ -257,14 +258,14 @@ def sized_places(tree: wire.RowTree, before: bytes, prefix: str) -> Iterator[tup
             one = b"\x02" if isinstance(subcon.size, wire.CompactSize) else b"\0\0\0\x01"
             yield from sized_places(subcon.element, before + one, f"{field}[0].")
         stream = wire.WireStream()
-        subcon._build(wire.default_of(row), stream, None, field)
+        subcon._build(default_of(row), stream, None, field)
         before += stream.getvalue()
 
 
 @over_flexible_versions
 def test_varints_end_after_five_bytes(cls: type[Struct], version: int) -> None:
     tested = codec(cls, version)
-    for field, before, is_compact in sized_places(tested.tree, b"", ""):
+    for field, before, is_compact in sized_places(tested.schema, b"", ""):
         if is_compact:
             wordy = before + b"\x81\x80\x80\x80\x00" + bytes(60)  # one, in five bytes
             assert outcome(tested.parse, wordy) == outcome(tested.parse_interpreted, wordy)
@@ -273,7 +274,7 @@ def test_varints_end_after_five_bytes(cls: type[Struct], version: int) -> None:
                 tested.parse(endless)
             assert raised.value.field == field
             assert outcome(tested.parse, endless) == outcome(tested.parse_interpreted, endless)
-    endless_tag = before_tags(tested.tree) + b"\x01" + b"\xa8\x80\x80\x80\x80\x00" + b"\x00"
+    endless_tag = before_tags(tested.schema) + b"\x01" + b"\xa8\x80\x80\x80\x80\x00" + b"\x00"
     with pytest.raises(ProtocolError, match=r"tagged_fields at byte \d+: varint longer than 5 bytes"):
         tested.parse(endless_tag)
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 from kshim_protocol.codec import codec
 from kshim_protocol.schema import Row, Struct, row_is_in
-from kshim_protocol.wire import default_of
+from kshim_protocol.shape import default_of
 from tests.protocol.catalogue import API_MESSAGES, CONSUMER_PROTOCOL, each_version
 from tests.protocol.strategies import messages
 

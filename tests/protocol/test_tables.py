@@ -14,7 +14,7 @@ from kshim.tools.kafka_apis import KAFKA_APIS
 from kshim_protocol.apis import Api
 from kshim_protocol.errors import RETRIABLE, ErrorCode
 from kshim_protocol.schema import MISSING, ZERO_UUID, Row, Struct, row_is_in, version_range
-from kshim_protocol.wire import FIXED, default_of
+from kshim_protocol.shape import FIXED, default_of
 from tests.protocol.catalogue import (
     ALL_APIS,
     ALL_MESSAGES,
