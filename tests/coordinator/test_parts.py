@@ -15,7 +15,8 @@ from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState, m
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.events import Cause, Trigger
-from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.shard_offsets import Offsets
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.partitioner import java_hash, partition_for
 from tests.coordinator.peers import subscription

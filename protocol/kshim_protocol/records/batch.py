@@ -38,7 +38,6 @@ _PLACE = run_of("base_offset", "partition_leader_epoch")
 
 _MAGIC = 2
 _FEW_RECORDS = 3
-_LARGE_VALUE_BYTES = 500  # some less than what SMALL_VARINTS reaches to
 _WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
 
 
@@ -266,30 +265,41 @@ def build_key_value_batch(
 
     Kafka's coordinator writes base sequence 0 even without a producer id, hence the default. `pairs` is not empty.
     """
-    small = SMALL_VARINTS
+    return build_records_batch(
+        (pairs,),
+        timestamp_ms,
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+    )
+
+
+def build_records_batch(
+    records: Iterable[Sequence[tuple[bytes, bytes | None]] | AlikeRecords],
+    timestamp_ms: int,
+    *,
+    base_offset: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = 0,
+    is_transactional: bool = False,
+) -> bytes:
+    """The same of several runs of records, one behind the other. They are not all empty."""
     parts: list[bytes] = []
     count = 0
-    if len(pairs) > _FEW_RECORDS and (parts := _equal_parts(pairs)):
-        count = len(pairs)
-        pairs = ()
-    for key, value in pairs:
-        if value is not None and len(value) > _LARGE_VALUE_BYTES:  # cheaper than to be thrown out of the table below
-            parts += _key_value_parts(key, value, count)
-            count += 1
-            continue
-        try:
-            key_length = small[len(key)]
-            offset_delta = small[count]
-            if value is None:
-                size_bytes = small[4 + len(offset_delta) + len(key_length) + len(key)]
-                parts += (size_bytes, b"\0\0", offset_delta, key_length, key, b"\1\0")
-            else:
-                value_length = small[len(value)]
-                size = 3 + len(offset_delta) + len(key_length) + len(value_length) + len(key) + len(value)
-                parts += (small[size], b"\0\0", offset_delta, key_length, key, value_length, value, b"\0")
-        except IndexError:  # something is too long for the table
-            parts += _key_value_parts(key, value, count)
-        count += 1
+    for run in records:
+        if isinstance(run, AlikeRecords):
+            parts += run.parts(count)
+            count += run.record_count
+        elif len(run) > _FEW_RECORDS and (equal := _equal_parts(run, count)):
+            parts += equal
+            count += len(run)
+        else:
+            for key, value in run:
+                parts += _key_value_parts(key, value, count)
+                count += 1
     if not count:
         raise ValueError("a batch needs a record")
     after_crc = _AFTER_CRC.pack(
@@ -305,7 +315,50 @@ def build_key_value_batch(
     return _sealed(after_crc, base_offset, 0)
 
 
-def _equal_parts(pairs: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
+class AlikeRecords(NamedTuple):
+    """Records that are alike but for the ends of their keys and one place in their values.
+
+    `different` has both of each record, one after the other. All key ends are equally long, and so are the others.
+    """
+
+    key_start: bytes
+    value_start: bytes
+    value_end: bytes
+    different: Sequence[bytes]
+
+    @property
+    def record_count(self) -> int:
+        """How many there are."""
+        return len(self.different) // 2
+
+    def parts(self, first: int) -> list[bytes]:
+        """Their pieces, the first record having the offset delta `first`. No record is looked at by itself."""
+        key_start, value_start, value_end, different = self
+        key_length = encode_varint(len(key_start) + len(different[0]))
+        value_length = encode_varint(len(value_start) + len(different[1]) + len(value_end))
+        before_key, before_value, end = key_length + key_start, value_length + value_start, value_end + b"\0"
+        rest = 2 + len(before_key) + len(different[0]) + len(before_value) + len(different[1]) + len(end)
+        deltas = _deltas(first, self.record_count)
+        parts: list[bytes] = []
+        done = 0
+        while done < len(deltas):  # those with deltas of one length, which are equally long, at once
+            delta_bytes = len(deltas[done])
+            to = min(len(deltas), (64 << 7 * (delta_bytes - 1)) - first)
+            start = encode_varint(rest + delta_bytes) + b"\0\0"
+            run = [b"", before_key, b"", before_value, b"", end + start] * (to - done)
+            run[0::6], run[2::6], run[4::6] = (
+                deltas[done:to],
+                different[2 * done : 2 * to : 2],
+                different[2 * done + 1 : 2 * to : 2],
+            )
+            run[-1] = end
+            parts.append(start)
+            parts += run
+            done = to
+        return parts
+
+
+def _equal_parts(pairs: Sequence[tuple[bytes, bytes | None]], first: int) -> list[bytes]:
     """The pieces of records whose keys are all equally long, as are their values; none where that is not so.
 
     Made column by column, without looking at each record: a commit of many partitions is such a batch.
@@ -314,7 +367,7 @@ def _equal_parts(pairs: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
     if None in values or len(set(map(len, keys))) > 1 or len(set(map(len, values))) > 1:
         return []
     count, key_bytes, value_bytes = len(keys), len(keys[0]), len(values[0])
-    deltas = SMALL_VARINTS[:count] if count <= len(SMALL_VARINTS) else list(map(encode_varint, range(count)))
+    deltas = _deltas(first, count)
     key_length, value_length = encode_varint(key_bytes), encode_varint(value_bytes)
     rest = 3 + len(key_length) + key_bytes + len(value_length) + value_bytes
     starts = {size: encode_varint(rest + size) + b"\0\0" for size in set(map(len, deltas))}
@@ -325,8 +378,29 @@ def _equal_parts(pairs: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
     return parts
 
 
+def _deltas(first: int, count: int) -> list[bytes]:
+    """The varints of that many offset deltas."""
+    last = first + count
+    return SMALL_VARINTS[first:last] if last <= len(SMALL_VARINTS) else list(map(encode_varint, range(first, last)))
+
+
 def _key_value_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
-    """The pieces of one record, however long; the value is not copied."""
+    """The pieces of one record; the value is not copied."""
+    small = SMALL_VARINTS
+    try:
+        key_length = small[len(key)]
+        delta = small[offset_delta]
+        if value is None:
+            return (small[4 + len(delta) + len(key_length) + len(key)], b"\0\0", delta, key_length, key, b"\1\0")
+        value_length = small[len(value)]
+        size = 3 + len(delta) + len(key_length) + len(value_length) + len(key) + len(value)
+        return (small[size], b"\0\0", delta, key_length, key, value_length, value, b"\0")
+    except IndexError:  # something is too long for the table
+        return _long_parts(key, value, offset_delta)
+
+
+def _long_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
+    """The same, however long they are."""
     delta, key_length = encode_varint(offset_delta), encode_varint(len(key))
     size = 2 + len(delta) + len(key_length) + len(key)
     if value is None:

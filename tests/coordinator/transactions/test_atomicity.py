@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kshim.coordinator.groups.offsets.committed_offsets import Offsets
+from kshim.coordinator.groups.offsets.shard_offsets import Offsets
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
 from kshim.coordinator.transactions.markers import write_markers
 from kshim_protocol.errors import ErrorCode

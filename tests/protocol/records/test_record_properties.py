@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,10 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import (
+    AlikeRecords,
     build_batch,
     build_key_value_batch,
+    build_records_batch,
     crc_matches,
     iter_batches,
     parse_batch_header,
@@ -99,6 +102,32 @@ def test_the_fast_path_builds_what_the_general_one_builds(
         base_sequence=0,
         is_transactional=is_transactional,
     )
+
+
+def cut(data: bytes, size_bytes: int) -> list[bytes]:
+    return [data[at : at + size_bytes] for at in range(0, len(data), size_bytes)]
+
+
+@given(
+    st.lists(st.tuples(BYTES, NULLABLE), max_size=70),
+    st.tuples(BYTES, BYTES, BYTES),
+    st.sampled_from([1, 3, 63, 64, 65, 129, 500, 520]),
+    st.tuples(st.integers(1, 5), st.integers(1, 200)),
+    st.binary(min_size=1, max_size=40),
+)
+def test_records_that_are_alike_are_built_as_if_one_by_one(
+    before: list[tuple[bytes, bytes | None]],
+    same: tuple[bytes, bytes, bytes],
+    count: int,
+    sizes: tuple[int, int],
+    seed: bytes,
+) -> None:
+    key_start, value_start, value_end = same
+    key_ends, middles = (cut((seed * size * count)[: size * count], size) for size in sizes)
+    alike = AlikeRecords(key_start, value_start, value_end, [*chain(*zip(key_ends, middles, strict=True))])
+    pairs = [(key_start + end, value_start + middle + value_end) for end, middle in zip(key_ends, middles, strict=True)]
+    assert alike.record_count == count
+    assert build_records_batch([before, alike, before], 5) == build_key_value_batch([*before, *pairs, *before], 5)
 
 
 @given(RECORDS, st.sampled_from(Compression))

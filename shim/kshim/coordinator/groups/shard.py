@@ -22,7 +22,9 @@ from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.updates import GroupEpoch, Update, is_tombstone
 from kshim.coordinator.groups.kinds import AnyGroup, Pair
 from kshim.coordinator.groups.metadata_hash import TopicHashes
-from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.offset_rows import OffsetRows
+from kshim.coordinator.groups.offsets.shard_offsets import Offsets
 from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.groups.share.updates import GroupEpoch as ShareGroupEpoch
 from kshim.coordinator.groups.share.updates import ShareUpdate
@@ -35,7 +37,7 @@ from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
-from kshim_protocol.records.batch import build_key_value_batch
+from kshim_protocol.records.batch import AlikeRecords, build_records_batch
 
 _UUID_DIGITS: Final = 32
 _URL_SAFE: Final = str.maketrans("+/", "-_")
@@ -97,15 +99,24 @@ class Shard(CoordinatorShard):
         *,
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
+    ) -> None:
+        """Have `pairs` (at least one) written as one batch, stamped with `now`."""
+        self.append_all(step, (pairs,), now, written=written, failed=failed)
+
+    def append_all(
+        self,
+        step: Step,
+        records: Sequence[Sequence[Pair] | AlikeRecords],
+        now: Now,
+        *,
+        written: Callable[[int, Step], None],
+        failed: Callable[[ErrorCode, Step], None],
         producer: tuple[int, int] = (-1, -1),
     ) -> None:
-        """Have `pairs` (at least one) written as one batch, stamped with `now`.
-
-        With a `producer` (id, epoch) it is part of that one's transaction.
-        """
+        """The same for several runs of records. With a `producer` (id, epoch) they are part of that one's transaction."""
         producer_id, producer_epoch = producer
-        batch = build_key_value_batch(
-            pairs,
+        batch = build_records_batch(
+            records,
             now.wall_ms,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -225,7 +236,7 @@ class Shard(CoordinatorShard):
         self.require_group(group_id)
         self.offsets.put(group_id, topic, partition, offset)
 
-    def put_offsets(self, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+    def put_offsets(self, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset] | OffsetRows) -> None:
         """Offset records of one topic, by partition."""
         self.require_group(group_id)
         self.offsets.put_all(group_id, topic, offsets)

@@ -45,7 +45,8 @@ def offset_commit(
 
     An error of the group is returned for every partition that exists; without any, the group is not checked.
     """
-    topics = requested_topics(shard.topics, request.topics, by_id=context.api_version >= _TOPIC_ID_SINCE)
+    known = shard.offsets.of_group(request.group_id)
+    topics = requested_topics(shard.topics, request.topics, known, by_id=context.api_version >= _TOPIC_ID_SINCE)
     if any_exists(topics):
         try:
             shard.require_loaded()
@@ -93,7 +94,7 @@ def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now
     for topic in topics:
         values.add(topic)
     refused = values.refused
-    if not values.pairs:
+    if not values.records:
         step.reply(ticket, _response(topics, ErrorCode.NONE, refused))
         return
 
@@ -104,7 +105,7 @@ def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now
     def failed(error: ErrorCode, step: Step) -> None:
         step.reply(ticket, _response(topics, append_error(error)))
 
-    shard.append(step, values.pairs, now, written=written, failed=failed)
+    shard.append_all(step, values.records, now, written=written, failed=failed)
 
 
 # The answer

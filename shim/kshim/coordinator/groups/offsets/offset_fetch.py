@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.offset_rows import TopicOffsets
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.runtime import FindShard
 from kshim.coordinator.step import RequestContext, Step, Ticket
@@ -120,13 +121,19 @@ class _Fetch:
         """Offsets. One that was committed for another topic of the same name does not show when asked for by id."""
         offsets = self.shard.offsets
         committed = offsets.of_group(self.group_id).get(name, {})
+        may_be_unstable = self.requires_stable and offsets.has_open_transaction(self.group_id)
+        if type(committed) is TopicOffsets:
+            rows = committed.rows_at(indexes[0]) if indexes and not may_be_unstable else None
+            if rows is not None and rows.is_of(indexes) and not rows.commit.is_of_another_topic(topic_id):
+                return Rows(_NEW_LAYOUT, len(indexes), rows.answer(_NO_ERROR))
+            committed = committed.single()
         if topic_id == ZERO_UUID:
             positions = [committed.get(index, _NO_OFFSET)[0] for index in indexes]
         else:
             found = [committed.get(index, _NO_OFFSET) for index in indexes]
-            positions = [(_NO_OFFSET if each.is_of_another_topic(topic_id) else each).position for each in found]
+            positions = [(_NO_OFFSET if each.commit.is_of_another_topic(topic_id) else each).position for each in found]
         ends = [_NO_ERROR] * len(indexes)
-        if self.requires_stable and offsets.has_open_transaction(self.group_id):
+        if may_be_unstable:
             for at, index in enumerate(indexes):
                 if offsets.has_pending(self.group_id, name, index):
                     positions[at], ends[at] = _NO_OFFSET.position, _UNSTABLE

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from struct import Struct as Format
 from typing import Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.kinds import Place
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.offset_rows import PositionRows
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import build_position, split_position
 from kshim_protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -22,8 +24,6 @@ Positions = Sequence[tuple[int, bytes]]
 """Partition and position, as `build_position` makes it."""
 
 _WITH_LEADER_EPOCH = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
-_ROW_WITHOUT_METADATA = Format(">i12s2x")  # partition, the position but for its metadata, which are empty or null
-_EMPTY_TEXT = b"\1"
 _WITHOUT_METADATA_BYTES = 13
 _TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
@@ -32,11 +32,14 @@ _pack_answer = Format(">ihx").pack
 
 def _positions(
     partitions: Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition],
+    count: int,
+    known: Mapping[int, CommittedOffset] | None,
 ) -> tuple[Positions, int]:
-    """Those of a request, and how many bytes the metadata of each have at most."""
+    """Those of a request, and how many bytes the metadata of each have at most. In rows where all partitions exist."""
     if type(partitions) is Rows and partitions.layout.names == _WITH_LEADER_EPOCH:
-        rows = _ROW_WITHOUT_METADATA.iter_unpack(partitions.data)
-        return [(index, start + _EMPTY_TEXT) for index, start in rows], 0
+        rows = PositionRows(partitions.data, known)  # whose texts are empty or null
+        if rows.partitions.greatest < count:
+            return rows, 0
     positions: list[tuple[int, bytes]] = []
     most_bytes = _WITHOUT_METADATA_BYTES
     for partition in partitions:
@@ -74,6 +77,8 @@ class RequestedTopic(NamedTuple, Generic[T]):
         """Partition and error of each, in the layout of flexible versions of the response: `error` for all that exist, but
         for positions that were `refused` because of their metadata."""
         positions = self.positions
+        if type(positions) is PositionRows and error is ErrorCode.NONE:
+            return Rows(layout, len(positions), positions.partitions.accepted)
         if refused or len(self.existing) < len(positions):
             count, missing = self.partition_count, self.missing
             parts = [
@@ -85,8 +90,10 @@ class RequestedTopic(NamedTuple, Generic[T]):
         return Rows(layout, len(parts), b"".join(parts))
 
 
-def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool) -> list[RequestedTopic[T]]:
-    """What there is of each topic, in the order of the request."""
+def requested_topics(
+    catalog: TopicCatalog, topics: Iterable[T], known: Mapping[str, Mapping[int, CommittedOffset]], *, by_id: bool
+) -> list[RequestedTopic[T]]:
+    """What there is of each topic, in the order of the request. `known`: what the group has committed before."""
     found = []
     for requested in topics:
         if by_id:
@@ -98,8 +105,10 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
             topic_id = catalog.topic_id(name) or ZERO_UUID
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         count = catalog.partition_count(name) or 0
-        positions, most_bytes = _positions(requested.partitions)
-        existing = [each for each in positions if 0 <= each[0] < count]
+        positions, most_bytes = _positions(requested.partitions, count, known.get(name))
+        existing = positions
+        if type(positions) is not PositionRows:
+            existing = [each for each in positions if 0 <= each[0] < count]
         found.append(RequestedTopic(requested, name, topic_id, count, missing, positions, existing, most_bytes))
     return found
 

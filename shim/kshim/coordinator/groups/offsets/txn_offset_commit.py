@@ -12,6 +12,7 @@ from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.offset_rows import OffsetRows
 from kshim.coordinator.groups.offsets.offset_values import OffsetValues
 from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, partitions_to_commit, requested_topics
 from kshim.coordinator.groups.shard import Shard
@@ -37,7 +38,7 @@ Topics = list[RequestedTopic[TxnOffsetCommitRequestTopic]]
 
 def topics_of(catalog: TopicCatalog, request: TxnOffsetCommitRequest, api_version: int) -> Topics:
     """What there is of the topics of a request."""
-    return requested_topics(catalog, request.topics, by_id=api_version >= _TOPIC_ID_SINCE)
+    return requested_topics(catalog, request.topics, {}, by_id=api_version >= _TOPIC_ID_SINCE)
 
 
 def txn_offset_commit(
@@ -65,12 +66,13 @@ def txn_offset_commit(
     for topic in topics:
         values.add(topic)
     response = response_of(topics, ErrorCode.NONE, context.api_version, values.refused)
-    if not values.pairs:
+    if not values.records:
         step.reply(ticket, response)
         return
 
-    def put(group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
-        for partition, offset in offsets.items():
+    def put(group_id: str, topic: str, offsets: Mapping[int, CommittedOffset] | OffsetRows) -> None:
+        single = offsets.offsets() if isinstance(offsets, OffsetRows) else offsets
+        for partition, offset in single.items():
             shard.put_pending_offset(request.producer_id, group_id, topic, partition, offset)
 
     def written(base_offset: int, step: Step) -> None:
@@ -81,7 +83,7 @@ def txn_offset_commit(
         step.reply(ticket, response_of(topics, append_error(error), context.api_version))
 
     producer = (request.producer_id, request.producer_epoch)
-    shard.append(step, values.pairs, context.now, written=written, failed=failed, producer=producer)
+    shard.append_all(step, values.records, context.now, written=written, failed=failed, producer=producer)
 
 
 def _sender(request: TxnOffsetCommitRequest, context: RequestContext) -> Sender:
