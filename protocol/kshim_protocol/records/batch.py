@@ -38,6 +38,7 @@ _PLACE = run_of("base_offset", "partition_leader_epoch")
 
 _MAGIC = 2
 _FEW_RECORDS = 3
+_LARGE_VALUE_BYTES = 500  # some less than what SMALL_VARINTS reaches to
 _WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
 
 
@@ -293,13 +294,9 @@ def build_records_batch(
         if isinstance(run, AlikeRecords):
             parts += run.parts(count)
             count += run.record_count
-        elif len(run) > _FEW_RECORDS and (equal := _equal_parts(run, count)):
-            parts += equal
-            count += len(run)
         else:
-            for key, value in run:
-                parts += _key_value_parts(key, value, count)
-                count += 1
+            parts += (len(run) > _FEW_RECORDS and _equal_parts(run, count)) or _parts(run, count)
+            count += len(run)
     if not count:
         raise ValueError("a batch needs a record")
     after_crc = _AFTER_CRC.pack(
@@ -384,23 +381,31 @@ def _deltas(first: int, count: int) -> list[bytes]:
     return SMALL_VARINTS[first:last] if last <= len(SMALL_VARINTS) else list(map(encode_varint, range(first, last)))
 
 
-def _key_value_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
-    """The pieces of one record; the value is not copied."""
+def _parts(pairs: Sequence[tuple[bytes, bytes | None]], first: int) -> list[bytes]:
+    """The pieces of any records, one by one."""
     small = SMALL_VARINTS
-    try:
-        key_length = small[len(key)]
-        delta = small[offset_delta]
-        if value is None:
-            return (small[4 + len(delta) + len(key_length) + len(key)], b"\0\0", delta, key_length, key, b"\1\0")
-        value_length = small[len(value)]
-        size = 3 + len(delta) + len(key_length) + len(value_length) + len(key) + len(value)
-        return (small[size], b"\0\0", delta, key_length, key, value_length, value, b"\0")
-    except IndexError:  # something is too long for the table
-        return _long_parts(key, value, offset_delta)
+    parts: list[bytes] = []
+    for count, (key, value) in enumerate(pairs, first):
+        if value is not None and len(value) > _LARGE_VALUE_BYTES:  # cheaper than to be thrown out of the table below
+            parts += _key_value_parts(key, value, count)
+            continue
+        try:
+            key_length = small[len(key)]
+            offset_delta = small[count]
+            if value is None:
+                size_bytes = small[4 + len(offset_delta) + len(key_length) + len(key)]
+                parts += (size_bytes, b"\0\0", offset_delta, key_length, key, b"\1\0")
+            else:
+                value_length = small[len(value)]
+                size = 3 + len(offset_delta) + len(key_length) + len(value_length) + len(key) + len(value)
+                parts += (small[size], b"\0\0", offset_delta, key_length, key, value_length, value, b"\0")
+        except IndexError:  # something is too long for the table
+            parts += _key_value_parts(key, value, count)
+    return parts
 
 
-def _long_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
-    """The same, however long they are."""
+def _key_value_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
+    """The pieces of one record, however long; the value is not copied."""
     delta, key_length = encode_varint(offset_delta), encode_varint(len(key))
     size = 2 + len(delta) + len(key_length) + len(key)
     if value is None:

@@ -111,17 +111,16 @@ class Shard(CoordinatorShard):
         *,
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
-        producer: tuple[int, int] = (-1, -1),
+        producer: tuple[int, int] | None = None,
     ) -> None:
         """The same for several runs of records. With a `producer` (id, epoch) they are part of that one's transaction."""
-        producer_id, producer_epoch = producer
-        batch = build_records_batch(
-            records,
-            now.wall_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            is_transactional=producer_id >= 0,
-        )
+        if producer is None:
+            batch = build_records_batch(records, now.wall_ms)
+        else:
+            producer_id, producer_epoch = producer
+            batch = build_records_batch(
+                records, now.wall_ms, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True
+            )
         step.appends.append(Append(self.partition, batch, written, failed))
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
@@ -238,7 +237,8 @@ class Shard(CoordinatorShard):
 
     def put_offsets(self, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset] | OffsetRows) -> None:
         """Offset records of one topic, by partition."""
-        self.require_group(group_id)
+        if group_id not in self.groups:
+            self.require_group(group_id)
         self.offsets.put_all(group_id, topic, offsets)
 
     def put_pending_offset(

@@ -6,13 +6,16 @@ Source: Kafka's KafkaApis.handleOffsetCommitRequest (topics) and OffsetMetadataM
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache, partial
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.kinds import Sender
+from kshim.coordinator.groups.offsets.offset_rows import PositionRows
 from kshim.coordinator.groups.offsets.offset_values import NEVER, OffsetValues
 from kshim.coordinator.groups.offsets.requested_topics import (
     RequestedTopic,
     any_exists,
+    pack_answer,
     partitions_to_commit,
     requested_topics,
 )
@@ -26,7 +29,7 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kshim_protocol.rows import layout_of
+from kshim_protocol.rows import Rows, layout_of
 
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
@@ -36,6 +39,10 @@ _LAST_TIMESTAMP_MS = (1 << 63) - 1
 _ANSWERS = layout_of(OffsetCommitResponsePartition, 10, is_flexible=True)
 
 _Topics = list[RequestedTopic[OffsetCommitRequestTopic]]
+
+_SHARED_PARTITIONS = 128
+
+_sender = partial(tuple.__new__, Sender)
 
 
 def offset_commit(
@@ -73,11 +80,8 @@ def _check_group(shard: Shard, request: OffsetCommitRequest, topics: _Topics, co
                 else ErrorCode.ILLEGAL_GENERATION
             )
         return
-    sender = Sender(
-        request.member_id, request.group_instance_id, generation_id, context.api_version, is_transactional=False
-    )
-    max_size = shard.config.offset_metadata_max_bytes
-    group.require_may_commit(sender, lambda: partitions_to_commit(topics, max_size))
+    sender = _sender((request.member_id, request.group_instance_id, generation_id, context.api_version, False))
+    group.require_may_commit(sender, partial(partitions_to_commit, topics, shard.config.offset_metadata_max_bytes))
     group.has_committed(request.member_id, shard.deadlines, context.now)
 
 
@@ -113,6 +117,15 @@ def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now
 
 def _response(topics: _Topics, error: ErrorCode, refused: Collection[bytes] = ()) -> OffsetCommitResponse:
     """`error` on all partitions that exist, but for positions that were `refused`."""
+    if error is ErrorCode.NONE and not refused and len(topics) == 1:
+        topic = topics[0]
+        positions = topic.positions
+        if topic.existing is positions and len(positions) <= _SHARED_PARTITIONS:
+            if type(positions) is PositionRows:
+                indexes = positions.partitions.indexes
+            else:
+                indexes = tuple([index for index, _ in positions])
+            return _accepted(topic.name, topic.requested.topic_id, indexes)
     return OffsetCommitResponse(
         topics=tuple(
             [
@@ -124,4 +137,14 @@ def _response(topics: _Topics, error: ErrorCode, refused: Collection[bytes] = ()
                 for topic in topics
             ]
         )
+    )
+
+
+@lru_cache(maxsize=1024)
+def _accepted(name: str, topic_id: bytes, indexes: tuple[int, ...]) -> OffsetCommitResponse:
+    """The answer to most commits: nothing is wrong with the partitions of one topic. It is never modified."""
+    answers = b"".join([pack_answer(index, ErrorCode.NONE) for index in indexes])
+    partitions = Rows(_ANSWERS, len(indexes), answers)
+    return OffsetCommitResponse(
+        topics=(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions),)
     )

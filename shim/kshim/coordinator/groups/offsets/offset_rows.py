@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from struct import Struct, unpack
+from struct import unpack
 from typing import Final, overload
 
 from kshim.coordinator.groups.offsets.committed_offsets import Commit, CommittedOffset
 from kshim_protocol.compiler_source import struct_format
-from kshim_protocol.errors import ErrorCode
 
 EMPTY_TEXT: Final = b"\1"
 """What stands behind the position in a row: the metadata of each."""
@@ -22,26 +21,22 @@ _ROW_BYTES = 18
 _POSITION_AT, _POSITION_END = 4, 16
 
 _committed = partial(tuple.__new__, CommittedOffset)
-_ACCEPTED = Struct(">hx").pack(ErrorCode.NONE)
 
 
 class Partitions:
     """Those that a commit names, in its order; one may be named twice. Commits of the same ones share it.
 
     `columns` are the first bytes of all indexes, then the second ones, up to the fourth: where rows have them, they are
-    found fastest so. Negative indexes are very large ones here. `accepted` is an answer to a commit of them, each with
-    NONE.
+    found fastest so. Negative indexes are very large ones here.
     """
 
-    __slots__ = ("accepted", "columns", "greatest", "indexes")
+    __slots__ = ("columns", "greatest", "indexes")
 
     def __init__(self, data: bytes, columns: bytes) -> None:
         count = len(data) // _ROW_BYTES
         self.columns = columns
         self.indexes: tuple[int, ...] = unpack(struct_format("I14x", count), data)
         self.greatest: int = max(self.indexes)
-        indexes: tuple[bytes, ...] = unpack(struct_format("4s14x", count), data)
-        self.accepted = _ACCEPTED.join(indexes) + _ACCEPTED
 
 
 class PositionRows(Sequence[tuple[int, bytes]]):

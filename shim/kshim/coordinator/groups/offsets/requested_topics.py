@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from struct import Struct as Format
 from typing import Generic, NamedTuple, TypeVar
 
@@ -27,7 +28,7 @@ _WITH_LEADER_EPOCH = ("partition_index", "committed_offset", "committed_leader_e
 _WITHOUT_METADATA_BYTES = 13
 _TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
-_pack_answer = Format(">ihx").pack
+pack_answer = Format(">ihx").pack
 
 
 def _positions(
@@ -77,17 +78,18 @@ class RequestedTopic(NamedTuple, Generic[T]):
         """Partition and error of each, in the layout of flexible versions of the response: `error` for all that exist, but
         for positions that were `refused` because of their metadata."""
         positions = self.positions
-        if type(positions) is PositionRows and error is ErrorCode.NONE:
-            return Rows(layout, len(positions), positions.partitions.accepted)
-        if refused or len(self.existing) < len(positions):
+        if refused or self.existing is not positions:
             count, missing = self.partition_count, self.missing
             parts = [
-                _pack_answer(index, (_TOO_LARGE if position in refused else error) if 0 <= index < count else missing)
+                pack_answer(index, (_TOO_LARGE if position in refused else error) if 0 <= index < count else missing)
                 for index, position in positions
             ]
         else:
-            parts = [_pack_answer(index, error) for index, _ in positions]
+            parts = [pack_answer(index, error) for index, _ in positions]
         return Rows(layout, len(parts), b"".join(parts))
+
+
+_requested = partial(tuple.__new__, RequestedTopic)  # RequestedTopic(...) has a function of Python's own in between
 
 
 def requested_topics(
@@ -109,7 +111,9 @@ def requested_topics(
         existing = positions
         if type(positions) is not PositionRows:
             existing = [each for each in positions if 0 <= each[0] < count]
-        found.append(RequestedTopic(requested, name, topic_id, count, missing, positions, existing, most_bytes))
+            if len(existing) == len(positions):
+                existing = positions
+        found.append(_requested((requested, name, topic_id, count, missing, positions, existing, most_bytes)))
     return found
 
 
