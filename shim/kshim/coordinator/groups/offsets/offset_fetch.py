@@ -38,6 +38,8 @@ _NO_ERROR, _UNSTABLE, _UNKNOWN_TOPIC_ID = (
 _NEW_LAYOUT = layout_of(OffsetFetchResponsePartitions, 8, is_flexible=True)
 _OLD_LAYOUT = layout_of(OffsetFetchResponsePartition, 6, is_flexible=True)
 
+_FEW = 16  # offsets are looked for in rows one by one
+
 _pack_index = Struct(">i").pack
 
 
@@ -53,8 +55,9 @@ def offset_fetch(
         groups = tuple(_fetch_or_error(find_shard, group, request, context) for group in request.groups)
         step.reply(ticket, OffsetFetchResponse(groups=groups))
         return
-    fetched = _Fetch(find_shard, request.group_id, request, context).answer(_new_topics(request))
-    topics = tuple(map(_old_topic, fetched.topics))
+    fetch = _Fetch(find_shard, request.group_id, request, context)
+    requested = fetch.all_topics() if request.topics is None else request.topics
+    topics = tuple([fetch.old_topic(topic.name, topic.partition_indexes) for topic in requested])
     step.reply(ticket, OffsetFetchResponse(error_code=ErrorCode.NONE, topics=topics))
 
 
@@ -106,27 +109,33 @@ class _Fetch:
     def topic(self, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
         """The offsets of one topic."""
         indexes = topic.partition_indexes
+        count = len(indexes)
         if not self.is_by_id:
-            return OffsetFetchResponseTopics(
-                name=topic.name, partitions=self.partitions(topic.name, indexes, ZERO_UUID)
-            )
+            partitions = self.partitions(topic.name, indexes, ZERO_UUID)
+            return OffsetFetchResponseTopics(name=topic.name, partitions=Rows(_NEW_LAYOUT, count, partitions))
         name = self.shard.topics.topic_name(topic.topic_id)
         if name is None:
-            partitions = _rows(indexes, [_NO_OFFSET.position] * len(indexes), [_UNKNOWN_TOPIC_ID] * len(indexes))
+            partitions = _rows(indexes, [_NO_OFFSET.position] * count, [_UNKNOWN_TOPIC_ID] * count)
         else:
             partitions = self.partitions(name, indexes, topic.topic_id)
-        return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
+        return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=Rows(_NEW_LAYOUT, count, partitions))
 
-    def partitions(self, name: str, indexes: Sequence[int], topic_id: bytes) -> Rows[OffsetFetchResponsePartitions]:
-        """Offsets. One that was committed for another topic of the same name does not show when asked for by id."""
+    def old_topic(self, name: str, indexes: Sequence[int]) -> OffsetFetchResponseTopic:
+        """The same in the shape of v1-7."""
+        count, partitions = len(indexes), self.partitions(name, indexes, ZERO_UUID)
+        return OffsetFetchResponseTopic(name=name, partitions=Rows(_OLD_LAYOUT, count, partitions))
+
+    def partitions(self, name: str, indexes: Sequence[int], topic_id: bytes) -> bytes:
+        """Offsets, as rows. One that was committed for another topic of the same name does not show when asked for by id."""
         offsets = self.shard.offsets
         committed = offsets.of_group(self.group_id).get(name, {})
         may_be_unstable = self.requires_stable and offsets.has_open_transaction(self.group_id)
         if type(committed) is TopicOffsets:
             rows = committed.rows_at(indexes[0]) if indexes and not may_be_unstable else None
             if rows is not None and rows.is_of(indexes) and not rows.commit.is_of_another_topic(topic_id):
-                return Rows(_NEW_LAYOUT, len(indexes), rows.answer(_NO_ERROR))
-            committed = committed.single()
+                return rows.answer(_NO_ERROR)
+            if len(indexes) > _FEW:
+                committed = committed.single()
         if topic_id == ZERO_UUID:
             positions = [committed.get(index, _NO_OFFSET)[0] for index in indexes]
         else:
@@ -140,28 +149,9 @@ class _Fetch:
         return _rows(indexes, positions, ends)
 
 
-def _rows(
-    indexes: Sequence[int], positions: Sequence[bytes], ends: Sequence[bytes]
-) -> Rows[OffsetFetchResponsePartitions]:
+def _rows(indexes: Sequence[int], positions: Sequence[bytes], ends: Sequence[bytes]) -> bytes:
     """The partitions of a response: index, position, and error with no tags behind it."""
     count = len(indexes)
     parts = [b""] * (3 * count)
     parts[0::3], parts[1::3], parts[2::3] = map(_pack_index, indexes), positions, ends
-    return Rows(_NEW_LAYOUT, count, b"".join(parts))
-
-
-# Shapes of v1-7
-
-
-def _new_topics(request: OffsetFetchRequest) -> tuple[OffsetFetchRequestTopics, ...] | None:
-    if request.topics is None:
-        return None
-    return tuple(
-        OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics
-    )
-
-
-def _old_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
-    partitions = topic.partitions
-    assert isinstance(partitions, Rows)
-    return OffsetFetchResponseTopic(name=topic.name, partitions=Rows(_OLD_LAYOUT, len(partitions), partitions.data))
+    return b"".join(parts)
