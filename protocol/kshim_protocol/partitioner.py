@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import mul
+from typing import Final
+
+_POWERS: Final = [pow(31, at, 1 << 32) for at in range(64)]
 
 
 def java_hash(text: str) -> int:
     """Java's `String.hashCode`: over UTF-16 code units, wrapped to 32 signed bits."""
     units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H") if not text.isascii() else text.encode()
-    unsigned = reduce(lambda hashed, unit: (31 * hashed + unit) & 0xFFFFFFFF, units, 0)
+    if len(units) <= len(_POWERS):
+        unsigned: int = sum(map(mul, reversed(units), _POWERS)) & 0xFFFFFFFF
+    else:
+        unsigned = reduce(lambda hashed, unit: (31 * hashed + unit) & 0xFFFFFFFF, units, 0)
     return unsigned - 0x1_0000_0000 if unsigned & 0x8000_0000 else unsigned
 
 

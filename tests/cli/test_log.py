@@ -187,6 +187,12 @@ def test_what_is_not_printable_is_escaped_and_the_rest_kept() -> None:
     )
 
 
+@given(st.text() | st.text(st.characters(max_codepoint=0x90)))
+def test_text_stays_as_it_is_if_it_is_printable(text: str) -> None:
+    assert (escaped(text) == text) == text.isprintable()
+    assert escaped(text).isprintable()
+
+
 def test_details_are_logged_only_with_verbosity() -> None:
     quiet, verbose = Written(), Written(verbosity=1)
     for written in (quiet, verbose):

@@ -15,11 +15,11 @@ from kshim.history.epoch_course import EpochCourse
 from kshim.history.keywords import ADMIN, REASONS
 from kshim.history.timeline import Timeline
 
-_KINDS: Final = {
-    GroupState: GroupKind.CLASSIC,
-    ConsumerGroupState: GroupKind.CONSUMER,
-    ShareGroupState: GroupKind.SHARE,
-    StreamsGroupState: GroupKind.STREAMS,
+_TYPES: Final = {
+    GroupState: GroupKind.CLASSIC.value,
+    ConsumerGroupState: GroupKind.CONSUMER.value,
+    ShareGroupState: GroupKind.SHARE.value,
+    StreamsGroupState: GroupKind.STREAMS.value,
 }
 PROTOCOL_TYPES: Final = {
     GroupKind.CONSUMER.value: CONSUMER_PROTOCOL_TYPE,
@@ -63,7 +63,7 @@ class GroupHistory:
 
     def is_in(self, state: AnyGroupState) -> None:
         """The group is of the type that has this state."""
-        self.type = _KINDS[type(state)].value
+        self.type = _TYPES[type(state)]
 
     def about(self, from_generation: int, reason: str, text: str, trigger: MemberRef | None) -> About:
         """What an event of the group is about, as it is now."""
