@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim.coordinator.deadlines import Deadlines, Key
-from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.group import NOTHING, Group, with_entry
 from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState, mermaid
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.config import GroupConfig
@@ -196,12 +196,30 @@ def test_removing_an_offset_clears_what_is_pending_for_its_partition() -> None:
 # The rest
 
 
+def test_what_groups_that_rest_share_stays_empty() -> None:
+    with pytest.raises(TypeError, match="stays empty"):
+        NOTHING["a"] = 1
+    assert not NOTHING
+    own = with_entry(NOTHING, "a", 1)
+    assert with_entry(own, "b", 2) is own
+    assert own == {"a": 1, "b": 2}
+
+
 def test_groups_live_in_the_partitions_kafka_puts_them_in() -> None:
     golden = json.loads((ROOT / "tests/golden/consumer_offsets.json").read_text(encoding="utf-8"))["partitioner"]
     for case in golden:
         assert java_hash(case["group"]) == case["javaHash"]
         assert partition_for(case["group"], 50) == case["partition"]
     assert java_hash("") == 0
+
+
+@given(st.text(max_size=80) | st.text("abc-", min_size=60, max_size=70))
+def test_a_hash_is_that_of_java_however_long_the_text_is(text: str) -> None:
+    hashed = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        hashed = (31 * hashed + int.from_bytes(units[at : at + 2], "big") + (1 << 31)) % (1 << 32) - (1 << 31)
+    assert java_hash(text) == hashed
 
 
 def test_subscriptions_are_read_by_their_first_rows_whatever_their_version() -> None:

@@ -63,7 +63,8 @@ def _second_reply_to_a_follower() -> AbstractContextManager[Any]:
 
 def _superseded_join_is_forgotten() -> AbstractContextManager[Any]:
     def park(self: Any, member_id: str, _step: Any) -> None:
-        self.group.parked_joins[member_id] = ParkedJoin(self.ticket, self.context.api_version, self.now.mono_ms)
+        parked = ParkedJoin(self.ticket, self.context.api_version, self.now.mono_ms)
+        self.group.parked_joins = {**self.group.parked_joins, member_id: parked}
 
     return patch.object(join_group._Join, "park", park)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin, ParkedSync
@@ -21,6 +21,8 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.records import build_group_metadata_key
 from kshim_protocol.messages.join_group import JoinGroupResponseMember
+
+V = TypeVar("V")
 
 
 class InitialDelay:
@@ -35,6 +37,27 @@ class InitialDelay:
         self.delay_ms = delay_ms
         self.remaining_ms = remaining_ms
         self.has_new_member = False
+
+
+class _Nothing(dict[str, Any]):
+    """An empty dict that stays so. A group that rests has several of them: one for all groups costs no memory."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: str, value: object) -> None:
+        raise TypeError("this dict is shared, and stays empty")
+
+
+NOTHING: Final[dict[str, Any]] = _Nothing()
+NOBODY: Final[frozenset[str]] = frozenset()
+
+
+def with_entry(entries: dict[str, V], key: str, value: V) -> dict[str, V]:
+    """`entries` with another one; a new dict only instead of `NOTHING`."""
+    if entries is NOTHING:
+        return {key: value}
+    entries[key] = value
+    return entries
 
 
 class Group(GroupWithEvents):
@@ -80,12 +103,12 @@ class Group(GroupWithEvents):
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
-        self.static_members: dict[str, str] = {}  # group instance id -> member id
+        self.static_members: dict[str, str] = NOTHING  # group instance id -> member id
         self.supporters: dict[str, int] = {}  # protocol name -> members that offer it
-        self.pending_joins: dict[str, MemberRef] = {}
-        self.pending_syncs: set[str] = set()
-        self.parked_joins: dict[str, ParkedJoin] = {}
-        self.parked_syncs: dict[str, ParkedSync] = {}
+        self.pending_joins: dict[str, MemberRef] = NOTHING
+        self.pending_syncs: set[str] | frozenset[str] = NOBODY
+        self.parked_joins: dict[str, ParkedJoin] = NOTHING
+        self.parked_syncs: dict[str, ParkedSync] = NOTHING
         self.initial_delay: InitialDelay | None = None
         self.topics: frozenset[str] | None = None
         self.rebalance_started_ms = 0  # monotonic
@@ -245,11 +268,11 @@ class Group(GroupWithEvents):
         assert member.member_id not in self.members, member.member_id
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
-            self.static_members[member.group_instance_id] = member.member_id
+            self.static_members = with_entry(self.static_members, member.group_instance_id, member.member_id)
         self._count(member.protocols, 1)
         self.pending_joins.pop(member.member_id, None)
         if not self.pending_joins:
-            self.pending_joins.clear()  # a dict keeps its room, which most groups need once
+            self.pending_joins = NOTHING
         if self.leader_id is None:
             self.leader_id = member.member_id
 
@@ -262,7 +285,7 @@ class Group(GroupWithEvents):
         if member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
         self._count(member.protocols, -1)
-        self.pending_syncs.discard(member_id)
+        self.has_synced(member_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
 
@@ -280,8 +303,7 @@ class Group(GroupWithEvents):
         self._count(old.protocols, -1)
         self._count(new.protocols, 1)
         if old.member_id in self.pending_syncs:
-            self.pending_syncs.remove(old.member_id)
-            self.pending_syncs.add(new.member_id)
+            self.pending_syncs = self.pending_syncs - {old.member_id} | {new.member_id}
         if self.leader_id == old.member_id:
             self.leader_id = new.member_id
 
@@ -294,6 +316,13 @@ class Group(GroupWithEvents):
         self._count(member.protocols, 1)
         member.session_timeout_ms = session_timeout_ms
         member.rebalance_timeout_ms = rebalance_timeout_ms
+
+    def has_synced(self, member_id: str) -> None:
+        """Its SyncGroup is no longer awaited."""
+        if isinstance(self.pending_syncs, set):
+            self.pending_syncs.discard(member_id)
+            if not self.pending_syncs:
+                self.pending_syncs = NOBODY
 
     def _count(self, names: Iterable[str], change: int) -> None:
         for name in names:
@@ -397,5 +426,7 @@ def vote(ballots: Iterable[Mapping[str, bytes]]) -> str:
     lists = [tuple(ballot) for ballot in ballots]
     candidates = set(lists[0]).intersection(*lists[1:])
     assert candidates, "no protocol that all members offer"
+    if len(candidates) == 1:
+        return candidates.pop()
     votes = Counter(next(name for name in names if name in candidates) for names in lists)
     return max(lists[0], key=lambda name: votes[name])

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from sys import intern
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.classic.group import Group, vote
+from kshim.coordinator.groups.classic.group import Group, vote, with_entry
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin
 from kshim.coordinator.groups.classic.rebalance import (
     append_failed,
@@ -95,7 +95,7 @@ def _check(shard: Shard, request: JoinGroupRequest, context: RequestContext) -> 
         request.protocol_type,
         *names,
     )
-    if any(len(text) > _MAX_NAME_BYTES // 4 and len(text.encode()) > _MAX_NAME_BYTES for text in strings):
+    if max(map(len, strings)) > _MAX_NAME_BYTES // 4 and max(len(text.encode()) for text in strings) > _MAX_NAME_BYTES:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
@@ -232,7 +232,7 @@ class _Join:
         """Hand out an id and have the client come again with it; until then the group waits for it (KIP-394)."""
         group = self.group
         ref = self.ref(member_id)
-        group.pending_joins[member_id] = ref
+        group.pending_joins = with_entry(group.pending_joins, member_id, ref)
         self.shard.deadlines.set(
             ("session", group.group_id, member_id), self.now.mono_ms + self.request.session_timeout_ms
         )
@@ -313,12 +313,14 @@ class _Join:
     def park(self, member_id: str, step: Step) -> None:
         """Park the JoinGroup. An earlier one of the same member is answered, because its client no longer waits for it."""
         since_ms = self.now.mono_ms
-        older = self.group.parked_joins.get(member_id)
+        group = self.group
+        older = group.parked_joins.get(member_id)
         if older is not None:
             error = join_error(ErrorCode.REBALANCE_IN_PROGRESS, member_id, older.api_version)
             step.reply(older.ticket, error)
             since_ms = older.since_ms  # it has been here since then
-        self.group.parked_joins[member_id] = ParkedJoin(self.ticket, self.context.api_version, since_ms)
+        parked = ParkedJoin(self.ticket, self.context.api_version, since_ms)
+        group.parked_joins = with_entry(group.parked_joins, member_id, parked)
 
     # A static member coming back without its id
 

@@ -5,7 +5,7 @@ Source: Kafka's GroupMetadataManager (prepareRebalance, completeClassicGroupJoin
 
 from __future__ import annotations
 
-from kshim.coordinator.groups.classic.group import Group, InitialDelay, vote
+from kshim.coordinator.groups.classic.group import NOBODY, NOTHING, Group, InitialDelay, vote
 from kshim.coordinator.groups.classic.member import Member
 from kshim.coordinator.groups.classic.replies import join_error, sync_error
 from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState
@@ -50,7 +50,7 @@ def start_rebalance(shard: Shard, group: Group, trigger: Trigger, now: Now, step
     group.rebalance_started_ms = now.mono_ms
     group.told_ms = None
     group.move_to(GroupState.PREPARING_REBALANCE, trigger=trigger, now=now, step=step)
-    group.pending_syncs.clear()
+    group.pending_syncs = NOBODY
     if not was_empty:
         if group.has_everybody_joined:
             _complete_join(shard, group, trigger, now, step)
@@ -134,14 +134,14 @@ def _open_sync_phase(shard: Shard, group: Group, trigger: Trigger, now: Now, ste
     group.join_completed_ms = now.mono_ms
     step.events.append(_join_completed(group, now))
     group.told_ms = None
-    parked_joins, group.parked_joins = group.parked_joins, {}
+    parked_joins, group.parked_joins = group.parked_joins, NOTHING
+    group.pending_syncs = set(group.members)
     for member in group.members.values():
         parked = parked_joins.get(member.member_id)
         if parked is not None:
             step.reply(parked.ticket, join_response(group, member, parked.api_version))
         restart_session(shard, member, now)
         member.is_new = False
-        group.pending_syncs.add(member.member_id)
     shard.deadlines.set(group.sync_key, now.mono_ms + group.rebalance_timeout_ms)
 
 

@@ -7,7 +7,7 @@ parked, the newer one waits on and the older is answered REBALANCE_IN_PROGRESS (
 from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.group import NOTHING, Group, with_entry
 from kshim.coordinator.groups.classic.member import Member, ParkedSync
 from kshim.coordinator.groups.classic.rebalance import append_failed, fail_syncs, restart_session, start_rebalance
 from kshim.coordinator.groups.classic.replies import sync_error
@@ -79,11 +79,11 @@ def _park(group: Group, member: Member, ticket: Ticket, now: Now, step: Step) ->
     older = group.parked_syncs.get(member.member_id)
     if older is not None:
         step.reply(older.ticket, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-    group.parked_syncs[member.member_id] = ParkedSync(ticket, now.mono_ms)
+    group.parked_syncs = with_entry(group.parked_syncs, member.member_id, ParkedSync(ticket, now.mono_ms))
 
 
 def _has_synced(shard: Shard, group: Group, member: Member) -> None:
-    group.pending_syncs.discard(member.member_id)
+    group.has_synced(member.member_id)
     if not group.pending_syncs:
         shard.deadlines.cancel(group.sync_key)
 
@@ -98,7 +98,7 @@ def _store_assignments(
 
     def written(_base_offset: int, step: Step) -> None:
         group.apply_metadata(value)
-        parked_syncs, group.parked_syncs = group.parked_syncs, {}
+        parked_syncs, group.parked_syncs = group.parked_syncs, NOTHING
         last, last_ms = leader, parked_syncs[leader.member_id].since_ms
         for member in group.members.values():
             parked = parked_syncs.get(member.member_id)
