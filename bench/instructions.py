@@ -49,7 +49,7 @@ from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.offset_commit import (
@@ -68,6 +68,7 @@ PARTITIONS: Final = 100
 WARM: Final = 20
 TOPIC: Final = "bench"
 _LEAVING: Final = 300
+_STATIC: Final = 100
 
 Sent = bytes | memoryview | list[bytes | memoryview]
 
@@ -200,16 +201,23 @@ class Member(NamedTuple):
     generation_id: int
 
 
-def join_request(group_id: str, member_id: str = "") -> JoinGroupRequest:
+def join_request(group_id: str, member_id: str = "", instance_id: str | None = None) -> JoinGroupRequest:
     subscription = b"\0\1\0\0\0\1\0\5bench\xff\xff\xff\xff\0\0\0\0"
     return JoinGroupRequest(
         group_id=group_id,
         session_timeout_ms=30_000,
         rebalance_timeout_ms=60_000,
         member_id=member_id,
+        group_instance_id=instance_id,
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
     )
+
+
+def _assignments(leader: JoinGroupResponse) -> tuple[SyncGroupRequestAssignment, ...]:
+    assignment = b"\0\1\0\0\0\1\0\5bench\0\0\0\1\0\0\0\1"
+    members = leader.members
+    return tuple(SyncGroupRequestAssignment(member_id=each.member_id, assignment=assignment) for each in members)
 
 
 def group_of(broker: AnyBroker, group_id: str, size: int) -> list[Member]:
@@ -227,10 +235,6 @@ def group_of(broker: AnyBroker, group_id: str, size: int) -> list[Member]:
             answer or peer.awaited(request, 9) for peer, request, answer in zip(peers, requests, joined, strict=True)
         ]
     leader = next(answer for answer in joined if answer.leader == answer.member_id)
-    assignments = tuple(
-        SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"\0\1\0\0\0\1\0\5bench\0\0\0\1\0\0\0\1")
-        for member in leader.members
-    )
     for peer, answer in sorted(zip(peers, joined, strict=True), key=lambda pair: pair[1] is leader):
         request = SyncGroupRequest(
             group_id=group_id,
@@ -238,7 +242,7 @@ def group_of(broker: AnyBroker, group_id: str, size: int) -> list[Member]:
             member_id=answer.member_id,
             protocol_type="consumer",
             protocol_name="range",
-            assignments=assignments if answer is leader else (),
+            assignments=_assignments(leader) if answer is leader else (),
         )
         peer.ask(request, 5)
     return [Member(group_id, answer.member_id, answer.generation_id) for answer in joined]
@@ -388,6 +392,31 @@ def new_group(broker: AnyBroker) -> Callable[[], object]:
     return join(1)(broker)
 
 
+def static_back(broker: AnyBroker) -> Callable[[], object]:
+    """One of 100 static members of a stable group comes back without its member id."""
+    peers = [broker.peer() for _ in range(_STATIC)]
+    requests = [join_request("static", instance_id=f"instance-{number}") for number in range(_STATIC)]
+    first = peers[0].ask(requests[0], 9)
+    joined = [first, *(peer.ask(request, 9) for peer, request in zip(peers[1:], requests[1:], strict=True))]
+    joined[0] = peers[0].ask(join_request("static", first.member_id, "instance-0"), 9)
+    broker.pass_time()
+    joined = [answer or peer.awaited(requests[0], 9) for peer, answer in zip(peers, joined, strict=True)]
+    leader = next(answer for answer in joined if answer.leader == answer.member_id)
+    sync = SyncGroupRequest(
+        group_id="static",
+        generation_id=leader.generation_id,
+        member_id=leader.member_id,
+        group_instance_id="instance-0",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=_assignments(leader),
+    )
+    peers[joined.index(leader)].ask(sync, 5)
+    following = cycle([frame_of(request, 9) for request in requests])
+    peer = broker.peer()
+    return lambda: peer.send(next(following))
+
+
 def leave(broker: AnyBroker) -> Callable[[], object]:
     """One of many members of a group of the new protocol goes; each has what it is to have."""
     broker.create_topic("wide", 2 * _LEAVING)
@@ -442,6 +471,7 @@ MEASURES: Final = {
     "join-100": Measure(join(100), 3),
     "join-1000": Measure(join(1000), 1),
     "new-group": Measure(new_group, 200),
+    "static-back": Measure(static_back, 100),
     "leave": Measure(leave, 280),
     "list-1000-groups": Measure(list_groups, 10),
 }

@@ -9,12 +9,13 @@ Kafka: GroupCoordinatorRecordSerde, GroupCoordinatorRecordHelpers.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import Any, NamedTuple, overload
 
 from kshim_protocol.codec import codec
 from kshim_protocol.compiler_source import SIZES, text_size
 from kshim_protocol.frame import BuildError, ProtocolError
-from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
+from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -64,6 +65,7 @@ _POSITION_WITHOUT_METADATA = struct.Struct(">qiB")
 _VALUE_V4_END = struct.Struct(">qx")
 _VALUE_V4_END_WITH_TOPIC_ID = struct.Struct(">q3s16s")
 _TOPIC_ID_TAG = b"\x01\x00\x10"  # one tagged field: tag 0, 16 bytes
+_BARE_GROUP_BYTES = struct.calcsize(">hhihhqi")  # a value of a group without texts and members
 _ANY_OFFSET_KEY = OffsetCommitKey(group="", topic="", partition=0)
 _LONGEST_PLAIN = 126  # the longest compact string whose length takes one byte
 
@@ -176,6 +178,19 @@ def build_group_metadata_key(group: str) -> bytes:
 def build_group_metadata_value(value: GroupMetadataValue) -> bytes:
     """Value to a key of type 2, v3. Raises BuildError."""
     return INT16.pack(GROUP_METADATA_VERSION) + codec(GroupMetadataValue, GROUP_METADATA_VERSION).build(value)
+
+
+def build_member_metadata(member: MemberMetadata) -> bytes:
+    """A member as it stands in a value to a key of type 2, v3, which has its members at its end. Raises BuildError."""
+    group = GroupMetadataValue(
+        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=0, members=(member,)
+    )
+    return build_group_metadata_value(group)[_BARE_GROUP_BYTES:]
+
+
+def join_group_metadata_value(value: bytes, members: Collection[bytes]) -> bytes:
+    """A value to a key of type 2 without members, and members of `build_member_metadata`, put together."""
+    return b"".join((value[: -_PARTITION.size], _PARTITION.pack(len(members)), *members))
 
 
 def split_offset_commit_key(data: bytes) -> tuple[bytes, bytes, int]:

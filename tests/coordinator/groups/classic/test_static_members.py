@@ -155,6 +155,23 @@ def test_coming_back_as_the_last_one_awaited_ends_the_join_phase() -> None:
     assert sim.group.state is GroupState.COMPLETING_REBALANCE
 
 
+def test_each_record_is_the_whole_group_whoever_comes_back() -> None:
+    sim = a_group().stable("a", "b", "c", static=["a", "b", "c"])
+    for name in ("b", "a", "c", "b"):
+        again = come_back(sim, name, protocols={"range": subscription(name)}, session_timeout_ms=7_000)
+        if name == "c":
+            sim.fail_appends(ErrorCode.NOT_ENOUGH_REPLICAS)
+            assert again.send_join().error is not ErrorCode.NONE
+        again.take(again.send_join())
+        group = sim.group
+        assert group.state is GroupState.STABLE
+        members = group.members.values()
+        assert sim.records()[-1].value == group.metadata({each.member_id: each.assignment for each in members})
+    assert [member.session_timeout_ms for member in members] == [7_000] * 3
+    assert group.leader_id == sim["a again"].member_id
+    assert [member.assignment for member in members] == [b"a", b"b", b"c"]
+
+
 @covers("join.static.write-failed", "session.replaced-or-loaded")
 def test_a_replacement_that_cannot_be_written_never_happened() -> None:
     sim = a_group().stable("a", "b", static=["b"])

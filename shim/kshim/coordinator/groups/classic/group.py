@@ -19,7 +19,12 @@ from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pa
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
-from kshim_protocol.internal.records import build_group_metadata_key
+from kshim_protocol.internal.records import (
+    build_group_metadata_key,
+    build_group_metadata_value,
+    build_member_metadata,
+    join_group_metadata_value,
+)
 from kshim_protocol.messages.join_group import JoinGroupResponseMember
 
 V = TypeVar("V")
@@ -83,6 +88,7 @@ class Group(GroupWithEvents):
         "protocol_name",
         "protocol_type",
         "rebalance_started_ms",
+        "records_of_members",
         "state",
         "state_changed_ms",
         "static_members",
@@ -111,6 +117,7 @@ class Group(GroupWithEvents):
         self.parked_syncs: dict[str, ParkedSync] = NOTHING
         self.initial_delay: InitialDelay | None = None
         self.topics: frozenset[str] | None = None
+        self.records_of_members: dict[str, bytes] | None = None  # as they stand in the group's record, in this Stable
         self.rebalance_started_ms = 0  # monotonic
         self.join_completed_ms = 0  # monotonic
         self.told_ms: dict[str, int] | None = None
@@ -124,6 +131,7 @@ class Group(GroupWithEvents):
         assert previous in VALID_PREVIOUS[new], f"{self.group_id}: {previous} -> {new}"
         self.state = new
         self.state_changed_ms = now.wall_ms
+        self.records_of_members = None
         step.events.append(
             Transition(
                 **self.event(now),
@@ -360,15 +368,20 @@ class Group(GroupWithEvents):
 
     def metadata(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
         """The group as a record describes it, with `assignments` (b"" for members that are not in there)."""
+        members = self.members.values()
+        return self._metadata(
+            self.leader_id,
+            tuple([self.member_metadata(member, assignments.get(member.member_id, b"")) for member in members]),
+        )
+
+    def _metadata(self, leader_id: str | None, members: tuple[MemberMetadata, ...]) -> GroupMetadataValue:
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
             protocol=self.protocol_name,
-            leader=self.leader_id,
+            leader=leader_id,
             current_state_timestamp=self.state_changed_ms,
-            members=tuple(
-                self.member_metadata(member, assignments.get(member.member_id, b"")) for member in self.members.values()
-            ),
+            members=members,
         )
 
     def member_metadata(self, member: Member, assignment: bytes) -> MemberMetadata:
@@ -383,6 +396,28 @@ class Group(GroupWithEvents):
             subscription=self.chosen_metadata(member),
             assignment=assignment,
         )
+
+    def record_with(self, new: Member, *, in_place_of: Member) -> bytes:
+        """The value of its record with another member in the place of one, in Stable.
+
+        Static members come back one after the other, and each time the others are what they were: their part is kept.
+        """
+        old = in_place_of
+        leader = new.member_id if self.leader_id == old.member_id else self.leader_id
+        known = self.records_of_members
+        if known is None:
+            known = {member.member_id: self._record_of(member) for member in self.members.values()}
+        self.records_of_members = {
+            (new.member_id if member_id == old.member_id else member_id): (
+                self._record_of(new) if member_id == old.member_id else record
+            )
+            for member_id, record in known.items()
+        }
+        head = build_group_metadata_value(self._metadata(leader, ()))
+        return join_group_metadata_value(head, self.records_of_members.values())
+
+    def _record_of(self, member: Member) -> bytes:
+        return build_member_metadata(self.member_metadata(member, member.assignment))
 
     def apply_metadata(self, value: GroupMetadataValue) -> None:
         """Become what a record says, once it is in the log or when it is replayed.

@@ -371,16 +371,16 @@ class _Join:
     def replace_without_rebalance(self, old: Member, new: Member, step: Step) -> None:
         """In Stable, when the vote stays: the record is written again with the new id; the generation goes on."""
         group = self.group
-        value = _with_replaced(group, old, new)
+        value = group.record_with(new, in_place_of=old)
 
         def written(_base_offset: int, step: Step) -> None:
-            self.swap(old, new, step)
-            group.apply_metadata(value)
+            self.swap(old, new, step)  # which is all that the record changes
             step.reply(self.ticket, self.replaced_response(old, new))
 
         def failed(error: ErrorCode, step: Step) -> None:
             # Nothing has changed: the old id stays, and is taken to be alive.
             restart_session(self.shard, old, self.now)
+            group.records_of_members = None
             step.events.append(append_failed(group, error, f"the replacement of {old.member_id}", self.now))
             response = JoinGroupResponse(
                 error_code=append_error(error),
@@ -393,7 +393,7 @@ class _Join:
             )
             step.reply(self.ticket, response)
 
-        pair = (build_group_metadata_key(group.group_id), build_group_metadata_value(value))
+        pair = (build_group_metadata_key(group.group_id), value)
         self.shard.append(step, [pair], self.now, written=written, failed=failed)
 
     def replaced_response(self, old: Member, new: Member) -> JoinGroupResponse:
@@ -438,19 +438,3 @@ class _Join:
         reason = self.request.reason or "not provided"
         ref = member.ref(self.request.reason)
         return Trigger(cause=cause, detail=f"{detail}; client reason: {reason}", member=ref, offer=offer)
-
-
-def _with_replaced(group: Group, old: Member, new: Member) -> GroupMetadataValue:
-    """The group's record with `new` in the place of `old`."""
-    current = group.metadata({member.member_id: member.assignment for member in group.members.values()})
-    return GroupMetadataValue(
-        protocol_type=current.protocol_type,
-        generation=current.generation,
-        protocol=current.protocol,
-        leader=new.member_id if current.leader == old.member_id else current.leader,
-        current_state_timestamp=current.current_state_timestamp,
-        members=tuple(
-            group.member_metadata(new, new.assignment) if written.member_id == old.member_id else written
-            for written in current.members
-        ),
-    )
