@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import SHARE, Fact, Kind, Moved
+from kshim.explain.facts import SHARE, Fact, Moved
 from kshim.explain.lives import Group
 
 
@@ -59,16 +60,14 @@ def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> It
             continue  # nobody waits for these
         by_group.setdefault(each.group, []).append(each)
     for name, mine in by_group.items():
-        completed = [fact for fact in groups[name].facts if fact.kind is Kind.COMPLETED]
-        last = max(each.to_ms for each in mine)
-        first_ms = min(each.fact.ts_ms for each in mine)
-        after = [fact for fact in completed if fact.ts_ms >= last][:1]
-        rebalances = [fact for fact in completed if first_ms <= fact.ts_ms < last] + after
-        if rebalances:
-            yield _effect(groups[name], mine, rebalances, completed)
+        group = groups[name]
+        last = bisect_left(group.completed_ms, max(each.to_ms for each in mine))
+        first = min(bisect_left(group.completed_ms, min(each.fact.ts_ms for each in mine)), last)
+        if rebalances := group.completed[first : last + 1]:
+            yield _effect(group, mine, rebalances)
 
 
-def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], completed: list[Fact]) -> Effect:
+def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact]) -> Effect:
     phases = [fact.phases for fact in rebalances if fact.phases is not None]
     group_type = next((each.group_type for each in phases if each.group_type is not None), None)
     slowest = max(phases, key=lambda each: each.last_wait_ms or 0, default=None)
@@ -83,7 +82,7 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], compl
         for each in mine
         if each.what is What.DEPARTED
         and group_type != SHARE  # whose partitions have other readers
-        and (end_ms := next((fact.ts_ms for fact in completed if fact.ts_ms >= each.fact.ts_ms), None)) is not None
+        and (end_ms := _completed_ms(group, each.fact.ts_ms)) is not None
     ]
     return Effect(
         group=group.name,
@@ -98,6 +97,12 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact], compl
         group_type=group_type,
         moved=tuple(sorted(moved, key=lambda each: -each.unowned_ms)),
     )
+
+
+def _completed_ms(group: Group, since_ms: int) -> int | None:
+    """When the first rebalance was completed since then; None: none was."""
+    place = bisect_left(group.completed_ms, since_ms)
+    return group.completed_ms[place] if place < len(group.completed_ms) else None
 
 
 def _way(moved: Moved, group: Group, silent_ms: int) -> MovedTask:

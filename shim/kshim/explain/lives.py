@@ -42,6 +42,9 @@ class Group:
         self._find_hosts()
         self._places = {id(life): place for place, life in enumerate(self.lives)}
         self._attendance = _Attendance(self.lives)
+        self.completed = [fact for fact in self.facts if fact.kind is Kind.COMPLETED]
+        self.completed_ms = [fact.ts_ms for fact in self.completed]
+        """Of each of these, for a search."""
         self._first_ms: dict[str, int] = {}
         for life in self.lives:
             name = life.member.name
@@ -51,7 +54,6 @@ class Group:
         for fact in self.facts:
             if fact.records is not None:
                 self._deliveries[fact.records.topic, fact.records.partition].append(fact)
-        self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._find_last_joins()
         self._find_stops(down)
         for life in self.lives:
@@ -67,7 +69,7 @@ class Group:
 
     def alive_at(self, ts_ms: int) -> list[Life]:
         """Members at a time."""
-        return sorted(self._attendance.at(ts_ms), key=lambda life: self._places[id(life)])
+        return self._attendance.at(ts_ms)
 
     def before(self, life: Life) -> list[Life]:
         """Members when a life began."""
@@ -86,14 +88,14 @@ class Group:
     def rested_until_a_stop(self, began_ms: int, from_ms: int, to_ms: int) -> bool:
         """Whether the broker was stopped between two times, when a rebalance since an earlier one had been over for a while."""
         stopped_ms = next((begin_ms for begin_ms, end_ms in self._down if from_ms < begin_ms < end_ms <= to_ms), None)
-        place = 0 if stopped_ms is None else bisect_right(self._completed_ms, stopped_ms)
-        settled_ms = self._completed_ms[place - 1] if place else began_ms
+        place = 0 if stopped_ms is None else bisect_right(self.completed_ms, stopped_ms)
+        settled_ms = self.completed_ms[place - 1] if place else began_ms
         return stopped_ms is not None and began_ms < settled_ms < stopped_ms - HEARTBEAT_MS - POLL_MS
 
     def settled_ms(self, after_ms: int) -> int | None:
         """When the first rebalance after a time ended; None: none has."""
-        place = bisect_right(self._completed_ms, after_ms)
-        return self._completed_ms[place] if place < len(self._completed_ms) else None
+        place = bisect_right(self.completed_ms, after_ms)
+        return self.completed_ms[place] if place < len(self.completed_ms) else None
 
     def deliveries_near(self, fact: Fact) -> list[Fact]:
         """What failed of the same partition of a share group before a fact that is about records, and after it; not all, if it is much."""
@@ -264,11 +266,17 @@ def downtimes(facts: Iterable[Fact]) -> list[Span]:
 
 
 class _Attendance:
-    """Who was a member when, without a look at every life: the changes in order, and who was there after every so many."""
+    """Who was a member when, without a look at every life: the changes in order, and who was there after every so many.
+
+    What was asked for is kept: hypotheses ask for the same times one after the other.
+    """
 
     _EVERY = 64
+    _MOST_KEPT = 4_096
 
-    def __init__(self, lives: Iterable[Life]) -> None:
+    def __init__(self, lives: Sequence[Life]) -> None:
+        self._places = {id(life): place for place, life in enumerate(lives)}
+        self._found: dict[int, list[Life]] = {}
         changes = [(life.began_ms, False, life) for life in lives if life.is_alive_at(life.began_ms)]
         changes += [(life.gone.ts_ms, True, life) for _, _, life in changes if life.gone is not None]
         self._changes = sorted(changes, key=lambda change: change[:2])
@@ -280,8 +288,17 @@ class _Attendance:
                 self._kept.append(tuple(there.values()))
             self._apply(change, there)
 
-    def at(self, ts_ms: int) -> Iterable[Life]:
+    def at(self, ts_ms: int) -> list[Life]:
+        """In the order of lives."""
         end = bisect_right(self._times, ts_ms)
+        found = self._found.get(end)
+        if found is None:
+            if len(self._found) >= self._MOST_KEPT:
+                self._found.clear()
+            found = self._found[end] = sorted(self._before(end), key=lambda life: self._places[id(life)])
+        return found
+
+    def _before(self, end: int) -> Iterable[Life]:
         start = min(end // self._EVERY, len(self._kept) - 1)
         there = {id(life): life for life in self._kept[start]} if self._kept else {}
         for change in self._changes[max(start, 0) * self._EVERY : end]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
@@ -260,9 +261,12 @@ def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | Non
         return next((f"{name} came back with other assignors" for name, old, new in offered if old != new), None)
     begin_ms, end_ms = chain[0].from_ms, max(each.to_ms for each in chain)
     before = after = None
-    for fact in group.facts:
+    place = bisect_right(group.completed_ms, begin_ms)
+    while place > 0 and ((known := group.completed[place - 1].phases) is None or not known.protocol):
+        place -= 1
+    for fact in group.completed[max(place - 1, 0) :]:
         phases = fact.phases
-        if fact.kind is not Kind.COMPLETED or phases is None or not phases.protocol:
+        if phases is None or not phases.protocol:
             continue
         # Static members come back without a rebalance. A later one is that of another deploy.
         took_ms = (phases.join_ms or 0) + (phases.sync_ms or 0)
