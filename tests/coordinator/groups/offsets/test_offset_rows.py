@@ -204,6 +204,7 @@ def test_position_rows_read_as_what_they_stand_for() -> None:
     request = commit("orders", [3, 1, 3, 2], 10)
     topics = tuple(replace(topic, topic_id=bytes(16)) for topic in request.topics)
     rows = own.parse(own.build(replace(request, topics=topics)))[0].topics[0].partitions
+    assert isinstance(rows, Rows)
     positions = PositionRows(rows.data)
     assert [index for index, _ in positions] == [3, 1, 3, 2]
     assert list(positions) == [positions[0], *positions[1:3], positions[-1]]
