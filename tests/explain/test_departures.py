@@ -252,3 +252,24 @@ def test_a_static_member_whose_heartbeats_ended_a_poll_interval_after_its_commit
         HOUR + 8 * SECOND, "one", static=True
     )
     assert the_last_cause(story) == ("slow_poll", ("one",))
+
+
+def test_an_application_that_gives_a_reason_of_its_own_has_asked_for_the_rebalance() -> None:
+    for said, cause in (("operator asked", "rebalance_enforced"), ("leader noticed something new", "partitions_added")):
+        story = a_group_of_three().requests(HOUR, "one", says=said)
+        assert [str(each.cause) for each in story.incidents()][-1] == cause
+
+
+def test_who_comes_back_long_after_twice_its_session_rather_was_killed() -> None:
+    for back_ms, cause in ((20 * SECOND, "paused"), (200 * SECOND, "killed")):
+        story = a_group_of_three().expires(HOUR, "one").joins(HOUR + back_ms, "one", host="10.0.0.1")
+        assert [str(each.cause) for each in story.incidents()][1] == cause
+
+
+def test_a_static_member_that_was_back_after_its_session_is_not_said_to_have_been_back_in_time() -> None:
+    closing = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 2 * SECOND)
+    story = Story(session_ms=10 * SECOND)
+    for number, client in enumerate(("a", "b", "c")):
+        story.joins(2 * SECOND * number, client, static=True)
+    story.expires(HOUR + 10 * SECOND, "a", committed=closing).joins(HOUR + 40 * SECOND, "a", static=True)
+    assert sentence(story.incidents()[-1]).endswith("started again when its session had expired.")

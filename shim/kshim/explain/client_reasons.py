@@ -22,6 +22,8 @@ class Says(Enum):
     """There are topics that it wants and had not known."""
     SUBSCRIPTION_CHANGED = "subscription changed"
     ENFORCED = "enforced"
+    OWN_WORDS = "own words"
+    """What the application gave as its reason: no library words it so."""
     REMOVED_BY_ADMIN = "removed by an admin"
     """It says nothing itself: Kafka's admin client says it."""
 
@@ -47,8 +49,13 @@ _WORDS: tuple[tuple[str, Says], ...] = (
     ("previously errored and backed off", Says.GOES_ON),
     ("rebalance failed due to", Says.GOES_ON),
     ("need to revoke partitions", Says.GOES_ON),
+    ("instance group leader restarted", Says.GOES_ON),
     ("request is sent to the coordinator in the last", Says.GOES_ON),
 )
+
+
+_OF_LIBRARIES = ("join", "rebalanc", "metadata", "member", "leader", "assign", "partition", "generation", "subscri")
+"""What reasons of libraries are about, which may have others than those above."""
 
 
 def says(client_reason: str | None) -> Says:
@@ -58,4 +65,7 @@ def says(client_reason: str | None) -> Says:
     text = client_reason.lower()
     if not text.strip():
         return Says.BEGINS
-    return next((meaning for words, meaning in _WORDS if words in text), Says.NOTHING)
+    is_of_library = any(word in text for word in _OF_LIBRARIES)
+    return next(
+        (meaning for words, meaning in _WORDS if words in text), Says.NOTHING if is_of_library else Says.OWN_WORDS
+    )

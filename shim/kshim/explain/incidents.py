@@ -13,7 +13,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import HEARTBEAT_MS, Fact, Known, Profile
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, Fact, Known, Profile
 from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
@@ -428,7 +428,9 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
     first = best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
     if best.cause is Cause.SLOW_POLL:
-        return 2 * known.rebalance_ms(member_id)  # the next time is noticed only when its next poll takes as long
+        # The next time is noticed only when its next poll takes as long.
+        waits_ms = [each.to_ms - each.from_ms for each in best.explains if each.what is What.SLOW_JOIN]
+        return max(RETURN_MS, 3 * max(waits_ms)) if waits_ms else 2 * known.rebalance_ms(member_id)
     is_quick = best.cause in _QUICK
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 
@@ -466,6 +468,12 @@ def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def _only_name(explained: Sequence[Disturbance], groups: Mapping[str, Group]) -> tuple[str, ...]:
+    """The name that all members have for whom others waited, whichever of them it was; empty, if they have several."""
+    names = {life.member.name for each in explained for life in groups[each.group].alive_at(each.from_ms - BEGINS_MS)}
+    return tuple(names) if len(names) == 1 else ()
+
+
 def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group], known: Known) -> Incident:
     first = part[0].best
     explained = tuple(sorted((each for one in part for each in one.best.explains), key=lambda each: each.from_ms))
@@ -473,11 +481,14 @@ def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group], known: Known
     own = [share for one in part for cause, share, _ in one.rivals if cause is first.cause]
     others = [row for one in part[:1] for row in one.rivals if row[0] is not first.cause]
     hosts = {each.member.host for each in explained if each.member is not None}
+    clients = _clients(first.cause, explained)
+    if not clients and first.cause is Cause.SLOW_POLL:
+        clients = _only_name(explained, groups)
     return Incident(
         cause=first.cause,
         subject=first.cause.subject,
         groups=tuple(sorted({each.group for each in explained})),
-        clients=_clients(first.cause, explained),
+        clients=clients,
         host=first.host or (hosts.pop() if len(hosts) == 1 and first.cause.subject is not Subject.GROUP else None),
         from_ms=min(each.from_ms for each in explained),
         to_ms=max(each.to_ms for each in explained),

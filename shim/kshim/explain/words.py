@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
-from kshim.explain.facts import DEFAULT_SESSION_MS, SHARE, STREAMS, Records
+from kshim.explain.facts import DEFAULT_SESSION_MS, SHARE, STREAMS, Kind, Records
 from kshim.explain.hypotheses.others import EMPTY
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
@@ -115,6 +115,9 @@ CERTAIN = 0.8
 _MOVED_SHOWN = 5
 
 
+_RESTARTED_LATE = "{who}, a static member, was stopped, and started again when its session had expired."
+
+
 def sentence(incident: Incident) -> str:
     """What happened, in one sentence."""
     names = list(incident.clients)
@@ -125,6 +128,8 @@ def sentence(incident: Incident) -> str:
     count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
     text = _OF_STREAMS.get(incident.cause) if _type_of(incident) == STREAMS else None
+    if incident.cause is Cause.STATIC_RESTART and any(each.fact.kind is Kind.EXPIRED for each in incident.disturbances):
+        text = _RESTARTED_LATE
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",

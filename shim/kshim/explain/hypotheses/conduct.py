@@ -32,6 +32,7 @@ class Conduct(NamedTuple):
     """What is known of a departure."""
 
     life: Life
+    session_ms: int
     kind: Kind
     is_observed: bool
     is_unseen: bool
@@ -114,6 +115,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
             stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * known.rebalance_ms(member_id)
     return Conduct(
         life=life,
+        session_ms=session_ms,
         kind=gone.kind,
         is_observed=gone.is_observed,
         is_unseen=gone.reason == UNSEEN,

@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import UNSEEN, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.conduct import AT_ONCE_MS, PROCESS_MS, Conduct, conduct_of
 from kshim.explain.weigh import Evidence, Step
 
@@ -66,6 +66,8 @@ def _is_late(seen: Conduct) -> bool:
     is_unknown = seen.is_same is None and seen.is_open is None and not seen.is_unseen
     # Who stands still goes on at any time, and not just when its session has expired.
     is_at_once = seen.is_static and seen.life.away_ms <= AT_ONCE_MS
+    # Few stand still for much longer than twice the time that is noticed.
+    is_at_once = is_at_once or seen.life.away_ms > seen.session_ms + 2 * (HEARTBEAT_MS + POLL_MS)
     return seen.is_back and is_unknown and not seen.has_overlap and not seen.is_in_turn and not is_at_once
 
 

@@ -133,8 +133,8 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     if each.what is What.REQUESTED and each.fact.subscription is not None and each.fact.subscription.added:
         return False  # it had found topics
-    if each.fact.kind is Kind.LEFT and each.member is not None and is_made_by_client(each.member.member_id):
-        return False  # with the new protocol nobody leaves to join again
+    if each.fact.kind is Kind.LEFT and _has_own_reason_to_leave(each, loaded_ms):
+        return False
     if each.what is What.SLOW_JOIN and each.fact.kind is Kind.JOINED:
         return False  # the coordinator was there, and had been found
     if each.what is What.SLOW_JOIN and _is_later_than_others(each, loaded_ms):
@@ -168,6 +168,14 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
+
+
+def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:
+    """Whoever leaves long after a load had found the coordinator, and with the new protocol nobody leaves to join again."""
+    if each.member is not None and is_made_by_client(each.member.member_id):
+        return True
+    is_known = each.fact.is_observed and each.fact.reason != UNSEEN
+    return is_known and each.fact.ts_ms > loaded_ms + HEARTBEAT_MS + POLL_MS
 
 
 def _is_later_than_others(slow: Disturbance, loaded_ms: int) -> bool:

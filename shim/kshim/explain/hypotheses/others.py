@@ -140,6 +140,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     of_topic += told(Says.TOPICS_FOUND, "there were more topics to consume")
     yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
+    of_force += told(Says.OWN_WORDS, "its application had a reason of its own")
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)
 
 
