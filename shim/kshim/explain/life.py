@@ -28,6 +28,8 @@ class Life:
         self.next: Life | None = None
         """The life of the same client that took its place."""
         self.previous: Life | None = None
+        self.first = self
+        """The first life of the same client, whatever names it has had."""
         self.away_ms = 0
         """How long it took until `next` was there, without the time in which no coordinator was."""
         self.uncommitted_ms = 0
@@ -50,14 +52,6 @@ class Life:
     def began_ms(self) -> int:
         """When it joined; 0 if that was before the first fact."""
         return 0 if self.joined is None else self.joined.ts_ms
-
-    @property
-    def first(self) -> Life:
-        """The first life of the same client, whatever names it has had."""
-        life = self
-        while life.previous is not None:
-            life = life.previous
-        return life
 
     @property
     def of_process(self) -> Life:

@@ -62,6 +62,8 @@ class Group:
                 life.has_settled = settled_ms is not None and settled_ms <= max(life.silent_ms(known), life.began_ms)
         link(self.lives, known)
         for life in self.lives:
+            if life.previous is not None:  # which has begun before, and knows its first
+                life.first = life.previous.first
             if life.gone is not None and life.gone.committed is not None:
                 life.uncommitted_ms = self.up_ms(life.gone.committed.last_ms, life.gone.ts_ms)
             if life.gone is not None and life.next is not None:

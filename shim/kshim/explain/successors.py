@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from kshim.explain.facts import RETURN_MS, START_MS, Known
+from kshim.explain.facts import RETURN_MS, START_MS, Activity, Known
 from kshim.explain.life import Life
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
@@ -30,21 +32,19 @@ def link(lives: Sequence[Life], known: Known) -> None:
             free[life.member.name].append(life)
         if (life.gone is not None or life.is_forgotten) and life.next is None:
             ended[life.member.name].append(life)
-    since_ms = {id(life): _silent_ms(life, known) for mine in ended.values() for life in mine}
-    for is_certain in (True, False):
-        for name, mine in free.items():
-            for new in sorted(mine, key=_begin):
-                fitting = [
-                    life
-                    for life in ended[name]
-                    if life is not new
-                    and life.next is None
-                    and since_ms[id(life)] - _TIMER_MS <= new.began_ms
-                    and life.began_ms < new.began_ms
-                    and (not is_certain or _is_same(life, new))
-                ]
-                if new.previous is None and fitting:
-                    _follow(max(fitting, key=lambda life: since_ms[id(life)]), new)
+    left = {name: _Ended(mine, known) for name, mine in ended.items()}
+    came = {name: sorted(mine, key=_begin) for name, mine in free.items() if name in left}
+    for name, mine in came.items():
+        of_ids: dict[str, list[Life]] = defaultdict(list)
+        for life in ended[name]:
+            for each in _ids_at_end(life):
+                of_ids[each].append(life)
+        for new in mine:
+            if any(old is not new for each in _ids_at_begin(new) for old in of_ids.get(each, ())):
+                left[name].follow_latest(new, new.began_ms + _TIMER_MS, partial(_is_same, new))
+        for new in mine:
+            if new.previous is None:
+                left[name].follow_latest(new, new.began_ms + _TIMER_MS)
     _link_new_names(lives, [life for mine in ended.values() for life in mine], free, known)
 
 
@@ -54,22 +54,33 @@ def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str
     for life in ended:
         if life.next is None and life.member.instance_id is None and life.member.host is not None:
             alike[stem(life.member.client_id), life.member.host].append(life)
+    left = {kind: _Ended(mine, known) for kind, mine in alike.items()}
     first_ms: dict[str, int] = {}
     for life in lives:
         first_ms[life.member.name] = min(life.began_ms, first_ms.get(life.member.name, life.began_ms))
     for new in sorted((life for mine in free.values() for life in mine if life.previous is None), key=_begin):
-        if first_ms[new.member.name] < new.began_ms - START_MS:
-            continue  # its name is not new each time
-        fitting = [
-            life
-            for life in alike.get((stem(new.member.client_id), new.member.host), ())
-            if life is not new
-            and life.next is None
-            and _silent_ms(life, known) <= new.began_ms <= _ended_ms(life) + RETURN_MS
-            and life.began_ms < new.began_ms
-        ]
-        if fitting:
-            _follow(max(fitting, key=lambda life: _silent_ms(life, known)), new)
+        kind = (stem(new.member.client_id), new.member.host)
+        if kind in left and first_ms[new.member.name] >= new.began_ms - START_MS:  # else its name is not new each time
+            left[kind].follow_latest(new, new.began_ms, partial(_is_soon, new))
+
+
+class _Ended:
+    """Lives that have ended and have no successor yet, in the order in which one may have begun."""
+
+    def __init__(self, lives: Sequence[Life], known: Known) -> None:
+        since_ms = [_silent_ms(life, known) for life in lives]
+        places = sorted(range(len(lives)), key=lambda place: (since_ms[place], -place))
+        self._lives = [lives[place] for place in places]
+        self._since_ms = [since_ms[place] for place in places]
+
+    def follow_latest(self, new: Life, until_ms: int, fits: Callable[[Life], bool] = lambda _: True) -> None:
+        """Let a life follow the one that ended last, among those whose successor may have begun until then."""
+        for place in reversed(range(bisect_right(self._since_ms, until_ms))):
+            old = self._lives[place]
+            if old is not new and old.began_ms < new.began_ms and fits(old):
+                old.next, new.previous = new, old
+                del self._lives[place], self._since_ms[place]
+                return
 
 
 def _silent_ms(life: Life, known: Known) -> int:
@@ -83,10 +94,6 @@ def _silent_ms(life: Life, known: Known) -> int:
     return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms, committed_ms)
 
 
-def _follow(old: Life, new: Life) -> None:
-    old.next, new.previous = new, old
-
-
 def _begin(life: Life) -> int:
     return life.began_ms
 
@@ -98,15 +105,28 @@ def _ended_ms(life: Life) -> int:
     return 0 if life.gone is None else life.gone.ts_ms
 
 
-def _is_same(old: Life, new: Life) -> bool:
+def _is_soon(new: Life, old: Life) -> bool:
+    return new.began_ms <= _ended_ms(old) + RETURN_MS
+
+
+def _is_same(new: Life, old: Life) -> bool:
     """Whether a member is surely of the same process as one before."""
-    if old.member.member_id == new.member.member_id:
-        return True
-    return (
-        old.activity is not None
-        and new.joined is not None
-        and new.joined.activity is not None
-        and old.activity.connection_id == new.joined.activity.connection_id
+    return not _ids_at_end(old).isdisjoint(_ids_at_begin(new))
+
+
+def _ids_at_end(life: Life) -> set[str]:
+    """What tells its process: its member id, and the connection on which it spoke last."""
+    return _ids(life, life.activity)
+
+
+def _ids_at_begin(life: Life) -> set[str]:
+    """Its member id, and the connection on which it joined."""
+    return _ids(life, None if life.joined is None else life.joined.activity)
+
+
+def _ids(life: Life, activity: Activity | None) -> set[str]:
+    return {f"member {life.member.member_id}"} | (
+        set() if activity is None else {f"connection {activity.connection_id}"}
     )
 
 
