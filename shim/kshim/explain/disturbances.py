@@ -267,8 +267,7 @@ def _late(group: Group) -> Iterator[Disturbance]:
                 continue  # members of the new protocol stay members, and need not join again
             if fact is None or fact.activity is None or before is None or not before.began_ms < began_ms <= fact.ts_ms:
                 continue
-            seen = before.activity
-            if seen is not None and seen.last_request_ms > began_ms and seen.last_api != "JoinGroup":
+            if before.activity is not None and before.activity.was_there_since(began_ms):
                 continue  # it had been there again, and this is another process
             if ended_ms is None or fact.ts_ms < ended_ms:
                 found_ms = max(fact.activity.opened_ms, began_ms)

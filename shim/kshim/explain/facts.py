@@ -96,6 +96,9 @@ class Member(NamedTuple):
         return self.client_id or self.member_id if self.host is None else f"{self.client_id}@{self.host}"
 
 
+_JOIN_GROUP = "JoinGroup"
+
+
 class Activity(NamedTuple):
     """What the broker knows of the process behind a member at the time of a fact."""
 
@@ -108,6 +111,10 @@ class Activity(NamedTuple):
     last_api: str
     last_fetch_ms: int | None
     software: str | None
+
+    def was_there_since(self, ts_ms: int) -> bool:
+        """Whether it had sent something since then, other than the JoinGroup with which it comes back."""
+        return self.last_request_ms > ts_ms and self.last_api != _JOIN_GROUP
 
 
 class Subscription(NamedTuple):

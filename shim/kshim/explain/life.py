@@ -43,7 +43,7 @@ class Life:
         self.stopped_ms: int | None = None
         """When the broker was stopped that was there again one session timeout before it expired: since about then nothing can have been heard."""
         self.renewed_ms = 0
-        """When its session began anew with the last phase JOIN that ended before it was gone."""
+        """When its session began anew for the last time before it was gone: a phase JOIN had ended, or the group was loaded."""
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"

@@ -18,7 +18,7 @@ _JOIN_ENDED = (Kind.JOIN_COMPLETED, Kind.COMPLETED)
 _NEAR = 100
 """So many facts about records before another one, and after it, are looked at for what they have to do with it."""
 
-_LATE_MS = 500
+LATE_MS = 500
 """How late a timer of a group that was just loaded may be."""
 
 _TIMER_MS = 200
@@ -207,7 +207,7 @@ class Group:
                 continue
             renewed_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
             for stopped_ms, loaded_ms in down:
-                if abs(loaded_ms - renewed_ms) <= _LATE_MS and life.began_ms < stopped_ms:
+                if abs(loaded_ms - renewed_ms) <= LATE_MS and life.began_ms < stopped_ms:
                     life.stopped_ms = stopped_ms
 
     def _is_silent_at(self, life: Life, ts_ms: int) -> bool:

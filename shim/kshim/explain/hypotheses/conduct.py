@@ -16,7 +16,7 @@ PROCESS_MS = 1_000
 """How long it takes, mostly more, to stop a process and to start another one, which joins."""
 AT_ONCE_MS = 500
 """Another process cannot be there so soon after the last commit of the one before it, unless both run."""
-_MISSED = 3
+MISSED = 3
 """Who has missed so many of its usual commits has stopped committing."""
 _LATE = 1.5
 """A commit that has not come for so many times the usual pause is late."""
@@ -86,10 +86,10 @@ def conduct_of(life: Life, known: Known) -> Conduct:
     if gone.committed is not None:
         quiet_ms, usual_ms = life.uncommitted_ms, gone.committed.usual_ms
         if usual_ms is not None:
-            has_missed = quiet_ms > _MISSED * usual_ms
+            has_missed = quiet_ms > MISSED * usual_ms
             # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
             poll_ms = known.rebalance_ms(member_id)
-            longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
+            longest_ms = poll_ms + MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
             until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
             # A client may commit once more after its last poll, and one that is closed commits as it leaves.
             shortest_ms = 0.8 * poll_ms

@@ -67,8 +67,9 @@ def _is_late(seen: Conduct) -> bool:
     # Who stands still goes on at any time, and not just when its session has expired.
     is_at_once = seen.is_static and seen.life.away_ms <= AT_ONCE_MS
     # Few stand still for much longer than twice the time that is noticed.
-    is_at_once = is_at_once or seen.life.away_ms > seen.session_ms + 2 * (HEARTBEAT_MS + POLL_MS)
-    return seen.is_back and is_unknown and not seen.has_overlap and not seen.is_in_turn and not is_at_once
+    is_much_later = seen.life.away_ms > seen.session_ms + 2 * (HEARTBEAT_MS + POLL_MS)
+    is_like_pause = not (seen.has_overlap or seen.is_in_turn or is_at_once or is_much_later)
+    return seen.is_back and is_unknown and is_like_pause
 
 
 def _same_process(seen: Conduct, step: Step) -> Evidence | None:

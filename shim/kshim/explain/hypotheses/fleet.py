@@ -10,23 +10,19 @@ from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.hypotheses.conduct import MISSED
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
-from kshim.explain.lives import Group
+from kshim.explain.lives import LATE_MS, Group
 from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
 _EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
-_JOIN_GROUP = "JoinGroup"
-_MISSED = 3
-"""Who has missed so many of its usual commits has stopped committing."""
 _GRACE = 1.25
 """Within so many session timeouts after a load members come back, or expire."""
 _AT_ONCE_MS = 300
 """How far apart threads of one process do the same thing at most."""
-_LATE_MS = 500
-"""How late a timer of a group that was just loaded may be."""
 
 
 def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -90,8 +86,8 @@ class _Restart:
         """Whether a session ended one timeout after it began anew: nothing had been heard of the member."""
         if each.group not in self._load_of or each.fact.kind is not Kind.EXPIRED:
             return False
-        loaded_ms, session_ms = self._load_of[each.group].to_ms, self._known.session_ms(life.member.member_id)
-        return life.began_ms < loaded_ms and abs(each.fact.ts_ms - loaded_ms - session_ms) <= _LATE_MS
+        loaded_ms = self._load_of[each.group].to_ms
+        return life.began_ms < loaded_ms and _ends_with_new_session(each, loaded_ms, self._known)
 
     def _came_back(self, life: Life) -> bool:
         """Whether one that had been a member before the coordinator was there again joined when it was."""
@@ -102,7 +98,7 @@ class _Restart:
         found = each.fact.committed
         if found is None or found.is_none or found.usual_ms is None:
             return False
-        return self._began_ms - found.last_ms > _MISSED * found.usual_ms + POLL_MS
+        return self._began_ms - found.last_ms > MISSED * found.usual_ms + POLL_MS
 
     def _stays_away(self, each: Disturbance, life: Life) -> bool:
         """Whether a session ended and its client is not back for long: its process ended meanwhile, for a reason of its own."""
@@ -151,11 +147,10 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
-    is_replaced = each.what is What.REPLACED and activity is not None and activity.last_api != _JOIN_GROUP
-    if is_replaced and activity is not None and activity.last_request_ms > loaded_ms:
+    if each.what is What.REPLACED and activity is not None and activity.was_there_since(loaded_ms):
         return False  # the process that was replaced had been there again
     if each.fact.kind is Kind.EXPIRED:
-        has_none = abs(each.fact.ts_ms - loaded_ms - session_ms) <= _LATE_MS and not is_new
+        has_none = _ends_with_new_session(each, loaded_ms, known) and not is_new
         if has_none and each.member is not None and is_made_by_client(each.member.member_id):
             return True  # no heartbeat has come since the sessions began anew, whatever else its process has sent
         if activity is not None and activity.last_request_ms > ended_ms and not _has_new_id(each):
@@ -168,6 +163,12 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
+
+
+def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> bool:
+    """Whether a session ended one timeout after it began anew, when its group was loaded."""
+    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    return abs(each.fact.ts_ms - loaded_ms - session_ms) <= LATE_MS
 
 
 def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:
