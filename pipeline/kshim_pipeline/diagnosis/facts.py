@@ -16,7 +16,7 @@ from kshim.explain.sources.consumer_records import (
     with_records,
 )
 from kshim.explain.sources.events import fact_of_event
-from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, changed_subscription, facts_of_records
+from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, facts_of_records, with_subscription
 
 Row = Mapping[str, Any]
 
@@ -137,14 +137,9 @@ class _History:
 
     def with_subscription(self, fact: Fact) -> Fact:
         """A member that joins again, with how its subscription differs in the records before and after that."""
-        if fact.kind is not Kind.REQUESTED or fact.member is None or fact.subscription is not None:
-            return fact
-        known = self._profiles_since.get(fact.member.member_id, ())
-        before = [profile for ts_ms, profile in known if ts_ms <= fact.ts_ms]
-        after = [profile for ts_ms, profile in known if ts_ms > fact.ts_ms]
-        if not before or not after or before[-1].topics == after[0].topics:
-            return fact
-        return fact._replace(subscription=changed_subscription(before[-1], after[0]))
+        return with_subscription(
+            fact, () if fact.member is None else self._profiles_since.get(fact.member.member_id, ())
+        )
 
     def completed_before(self) -> Iterator[Fact]:
         """That those who were there before had been assigned something."""

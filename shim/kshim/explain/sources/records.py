@@ -311,6 +311,21 @@ def changed_subscription(before: Profile, after: Profile) -> Subscription:
     return Subscription(after.topics, tuple(sorted(added)), tuple(sorted(removed)))
 
 
+def with_subscription(fact: Fact, profiles: Iterable[tuple[int, Profile]]) -> Fact:
+    """A request of a member with how its subscription differs in the records before and after it; `profiles`: its, with their times."""
+    if fact.kind is not Kind.REQUESTED or fact.subscription is not None:
+        return fact
+    before = after = None
+    for ts_ms, profile in profiles:
+        if ts_ms > fact.ts_ms:
+            after = profile
+            break
+        before = profile
+    if before is None or after is None or before.topics == after.topics:
+        return fact
+    return fact._replace(subscription=changed_subscription(before, after))
+
+
 def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
     """Moves the arrival of a member to the begin of the phase JOIN that it began, where commits tell when that was.
 

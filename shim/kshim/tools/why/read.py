@@ -25,7 +25,6 @@ from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encod
 from kshim.explain.sources.log_lines import SETTINGS
 from kshim.explain.sources.records import (
     Snapshot,
-    changed_subscription,
     committed,
     facts_of_records,
     last_commit_in,
@@ -37,6 +36,7 @@ from kshim.explain.sources.records import (
     with_loads,
     with_partitions,
     with_stops,
+    with_subscription,
 )
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
@@ -290,20 +290,10 @@ class Reading:
 
     def _with_subscription(self, fact: Fact) -> Fact:
         """Adds to a request of the log how the member's subscription differs in the records before and after it."""
-        if fact.kind is not Kind.REQUESTED or fact.member is None:
-            return fact
-        member_id = fact.member.member_id
-        before = after = None
-        for each in self._offsets.snapshots.get(fact.group, ()):
-            found = next((seat for seat in each.read(fact.group).seats if seat.member_id == member_id), None)
-            if found is not None and each.ts_ms <= fact.ts_ms:
-                before = found.profile
-            elif found is not None:
-                after = found.profile
-                break
-        if before is None or after is None or before.topics == after.topics:
-            return fact
-        return fact._replace(subscription=changed_subscription(before, after))
+        member_id = "" if fact.member is None else fact.member.member_id
+        records = (each.read(fact.group) for each in self._offsets.snapshots.get(fact.group, ()))
+        mine = ((each.ts_ms, seat.profile) for each in records for seat in each.seats if seat.member_id == member_id)
+        return with_subscription(fact, mine)
 
     def _read_events(self) -> None:
         keys = encoded(self._groups)
