@@ -33,13 +33,18 @@ FIRST_VERSION: Final = 9
 """From here on requests are flexible."""
 _TOPIC_IDS_FROM: Final = 13
 _CLIENT_ID_AT: Final = 8  # behind api key, version and correlation id
-_ACKS_AND_TIMEOUT: Final = 6
+_TOPIC_BEHIND: Final = 9
+"""So many bytes behind the client id stands the first topic: tags, transactional id, acks, timeout and how many there are."""
 _ONE: Final = 2  # how a compact array says that it has one element
 _NO_TAGS: Final = b"\0\0\0"  # of the partition, the topic and the request, at the end of it
 _ALLOWED_ACKS: Final = (b"\xff\xff", b"\0\1")  # with 0 there is no answer
 _MOST_PLACES: Final = 1024
 _numbers = struct.Struct(">qqq")
 _UNLIKELY: Final = _numbers.pack(*[0x01_02_03_04_05_06_07_08] * 3)
+
+
+def _behind_client_id(frame: bytes) -> int:
+    return _CLIENT_ID_AT + 2 + (frame[_CLIENT_ID_AT] << 8 | frame[_CLIENT_ID_AT + 1])
 
 
 class _Place(NamedTuple):
@@ -122,8 +127,8 @@ class UsualProduce:
         """Where the index of the partition stands in a request of one batch. Raises IndexError for other requests."""
         if frame[_CLIENT_ID_AT] > 127:  # null
             raise IndexError
-        at = _CLIENT_ID_AT + 2 + (frame[_CLIENT_ID_AT] << 8 | frame[_CLIENT_ID_AT + 1])
-        topic_at = at + 3 + _ACKS_AND_TIMEOUT
+        at = _behind_client_id(frame)
+        topic_at = at + _TOPIC_BEHIND
         if frame[at] or frame[at + 1] or frame[topic_at - 1] != _ONE:  # tags, or a transactional id
             raise IndexError
         if self._route.version >= _TOPIC_IDS_FROM:
@@ -151,8 +156,8 @@ class UsualProduce:
 
     def _new_place(self, frame: bytes, index_at: int) -> _Place | None:
         by_id = self._route.version >= _TOPIC_IDS_FROM
-        at = _CLIENT_ID_AT + 2 + int.from_bytes(frame[_CLIENT_ID_AT : _CLIENT_ID_AT + 2], "big")
-        topic_at = at + 3 + _ACKS_AND_TIMEOUT
+        at = _behind_client_id(frame)
+        topic_at = at + _TOPIC_BEHIND
         if by_id:
             topic = self._cluster.topics.with_id(frame[topic_at : index_at - 1])
         else:
