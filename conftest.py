@@ -11,9 +11,9 @@ pytest_plugins = [
     "pytester",
     "integration.support.fixtures",
     "tests.gate.folder_times",
+    "tests.gate.left_sockets",
     "tests.gate.order",
     "tests.gate.quick",
-    "tests.gate.spark_sockets",
 ]
 
 # A busy machine makes anything slow; pytest-timeout is what limits a test.

@@ -5,7 +5,6 @@ No record is lost or doubled, and a group whose coordinator ends goes on in its 
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -23,9 +22,6 @@ from integration.support.group_suite import (
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.testing import Kshim
 
-# kafka-python leaves the sockets of refused connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 PARTITIONS = 6
 """As many as `settle` expects."""
 RECORDS = 300
@@ -34,13 +30,6 @@ RECORDS = 300
 @pytest.fixture(params=["kafka-python", "librdkafka", pytest.param("java", marks=pytest.mark.java)])
 def library(request: pytest.FixtureRequest) -> Library:
     return CLIENTS[request.param](lambda: request.getfixturevalue("jvm"))
-
-
-@pytest.fixture(autouse=True)
-def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    caplog.get_records("call").clear()  # the log records refer to them
-    gc.collect()
 
 
 @contextmanager

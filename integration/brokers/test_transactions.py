@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Literal
 
 import confluent_kafka
@@ -16,9 +14,6 @@ from kshim.coordinator.step import TRANSACTIONS_TOPIC
 from kshim.testing import Kshim
 from kshim_protocol.partitioner import partition_for
 
-# kafka-python leaves the sockets of refused connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 PARTITIONS = 6
 RECORDS = 60
 _PATIENCE_S = 60
@@ -28,13 +23,6 @@ ENDS: tuple[Literal["commit", "abort"], ...] = ("commit", "commit", "abort", "co
 @pytest.fixture(params=["kafka-python", "librdkafka", pytest.param("java", marks=pytest.mark.java)])
 def library(request: pytest.FixtureRequest) -> Library:
     return CLIENTS[request.param](lambda: request.getfixturevalue("jvm"))
-
-
-@pytest.fixture(autouse=True)
-def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    caplog.get_records("call").clear()  # the log records refer to them
-    gc.collect()
 
 
 def committed(bootstrap: str, topic: str, count: int) -> list[str]:

@@ -21,8 +21,6 @@ SMOKE = {
 }
 CELLS = [pytest.param(client, name, id=f"{client}-{name}") for client, names in SMOKE.items() for name in names]
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 @pytest.mark.parametrize(("client", "situation"), CELLS)
 def test_on_kshim(client: str, situation: str, kshim_process: KshimProcess, tmp_path: Path) -> None:

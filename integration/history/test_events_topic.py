@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +15,6 @@ from integration.kafka_python.client import KafkaPythonMember
 from integration.support.kshim import KshimProcess
 from tests.history.page import problems
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 TOPIC = "__kshim_events"
 TIMEOUT_S = 30
 
@@ -28,14 +25,6 @@ def kshim(tmp_path: Path) -> Iterator[KshimProcess]:
     process.start()
     yield process
     process.stop()
-
-
-@pytest.fixture(autouse=True)
-def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python does not close the sockets of refused connections; a later test must not be blamed for them."""
-    yield
-    caplog.get_records("call").clear()  # the log records refer to them
-    gc.collect()
 
 
 def consumer(kshim: KshimProcess, client_id: str, group_id: str | None, *topics: str) -> Any:

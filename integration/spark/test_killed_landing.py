@@ -26,7 +26,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(1800),
     pytest.mark.usefixtures("spark_jars"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 TOPIC = "orders"

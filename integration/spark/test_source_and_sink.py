@@ -32,7 +32,6 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.timeout(600),
     pytest.mark.usefixtures("spark_jars"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 PARTITIONS = 3

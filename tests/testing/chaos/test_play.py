@@ -8,8 +8,6 @@ import pytest
 
 from kshim.testing import Kshim
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 @pytest.mark.parametrize("profile", ["rolling-deploy", "disk-full"])
 def test_consumers_of_kafka_python_come_through(profile: str) -> None:

@@ -15,8 +15,6 @@ from kshim.testing.chaos.chaos import Chaos
 from kshim.testing.chaos.plans import PROFILES
 from tests.testing.chaos.worker import Dropping, Failing, Hoarding, Keeping, Rereading, StayingDown
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 BROKERS = 2
 PATIENCE_S = 60
 """On a machine that does a lot beside."""
