@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any, ClassVar
 
 import pytest
 import trio
@@ -24,7 +25,9 @@ pytestmark = pytest.mark.trio
 
 
 @asynccontextmanager
-async def looping(name: LoopName, router: ObeyingRouter, limits: ServerLimits | None = None) -> AsyncIterator[Loop]:
+async def looping(
+    name: LoopName, router: ObeyingRouter, limits: ServerLimits | None = None, *, may_wait: bool = False
+) -> AsyncIterator[Loop]:
     clock = ManualClock()
     loop = _loop_class(name)(
         router,
@@ -32,6 +35,7 @@ async def looping(name: LoopName, router: ObeyingRouter, limits: ServerLimits | 
         limits=limits or ServerLimits(),
         log=RecordedLog(),
         after_turn=lambda: None,
+        may_wait=may_wait,
     )
     with trio.fail_after(PATIENCE_S):
         async with trio.open_nursery() as nursery:
@@ -271,6 +275,55 @@ async def test_many_parked_requests_are_answered_by_one_event(loop: LoopName) ->
         for number, client in enumerate(clients):
             with client:
                 assert client.recv(100) == framed(b"park %d" % number)
+
+
+class RecordingEpoll:
+    """An epoll set that keeps how long each look at it was to take."""
+
+    timeouts: ClassVar[list[float]] = []
+
+    made: ClassVar[Any] = getattr(select, "epoll", None)
+
+    def __init__(self) -> None:
+        self._epoll = self.made()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+    def poll(self, timeout: float, most: int) -> Any:
+        self.timeouts.append(timeout)
+        return self._epoll.poll(timeout, most)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")
+@pytest.mark.parametrize(
+    ("may_wait", "has_task", "by_itself", "waits"),
+    [
+        pytest.param(True, False, True, True, id="for the next request where it may"),
+        pytest.param(False, False, True, False, id="not where other tasks would be late"),
+        pytest.param(True, True, True, False, id="not while there are background tasks"),
+        pytest.param(True, False, False, False, id="not when somebody else asks for what there is"),
+    ],
+)
+async def test_a_loop_waits_without_trio(
+    may_wait: bool, has_task: bool, by_itself: bool, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kshim.server.epoll_loop.select.epoll", RecordingEpoll)
+    RecordingEpoll.timeouts.clear()
+    router = ObeyingRouter()
+    if has_task:
+        router.background_tasks.add(iter(()))  # type: ignore[arg-type]
+    async with looping("epoll", router, may_wait=may_wait) as peers:
+        with connected(peers) as client:
+            client.send(framed(b"echo"))
+            if by_itself:
+                await trio.testing.wait_all_tasks_blocked()
+            else:
+                peers.serve_ready()
+            assert client.recv(100) == framed(b"echo")
+    first, *others = RecordingEpoll.timeouts[:2]
+    assert first == 0
+    assert [timeout > 0 for timeout in others] == [waits]
 
 
 async def test_the_default_is_epoll_where_there_is_one() -> None:

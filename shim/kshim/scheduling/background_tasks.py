@@ -22,13 +22,20 @@ class BackgroundTasks:
 
     def __init__(self) -> None:
         self.on_task: Callable[[], None] = lambda: None
+        self.unfinished_count = 0
+        """How many were added and have not ended, as far as who drives them says so (`ended`)."""
         self._urgent: deque[BackgroundTask] = deque()
         self._ordinary: deque[BackgroundTask] = deque()
 
     def add(self, task: BackgroundTask, *, urgent: bool = False) -> None:
         """Have it done."""
         (self._urgent if urgent else self._ordinary).append(task)
+        self.unfinished_count += 1
         self.on_task()
+
+    def ended(self) -> None:
+        """One of them was closed."""
+        self.unfinished_count -= 1
 
     def next(self) -> BackgroundTask | None:
         """The next ordinary task; it is the caller's then."""

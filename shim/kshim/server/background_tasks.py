@@ -119,6 +119,7 @@ class BackgroundTaskRunner:
                 task.close()
             except Exception as failure:
                 self._log.failed(what, failure)
+            self._background_tasks.ended()
             self._after_slice()
 
     async def _give_way(self, turns: int, took_s: float) -> None:

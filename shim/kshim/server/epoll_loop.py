@@ -25,6 +25,8 @@ _DRAIN_MS = 2
 """How long one wake-up may go on finding more before trio's other tasks get their turn."""
 _DRAIN_ROUNDS = 64
 """The same where the clock stands still."""
+_WAIT_S = 0.001
+"""How long it waits for the next request without trio, where it may: a pass of trio costs as much as a small request."""
 
 
 class EpollLoop(Loop):
@@ -45,7 +47,7 @@ class EpollLoop(Loop):
                     await checkpoint()
                 else:
                     await wait_readable(epoll_fd)
-                self._drain()
+                self._drain(may_wait=self._may_wait)
         finally:
             self.close_all()
             os.close(self._wake_fd)
@@ -58,7 +60,7 @@ class EpollLoop(Loop):
             os.eventfd_write(self._wake_fd, 1)
 
     def serve_ready(self) -> None:
-        self._drain()
+        self._drain(may_wait=False)
 
     def send_ready(self) -> None:
         if self._scheduled:
@@ -82,11 +84,12 @@ class EpollLoop(Loop):
             peer.is_scheduled = True
             self._scheduled.append(peer)
 
-    def _drain(self) -> None:
+    def _drain(self, *, may_wait: bool) -> None:
         """Handle what is ready until nothing is, or the others' turn has come."""
         deadline_ms = None
+        wait_s = 0.0
         for _ in range(_DRAIN_ROUNDS):
-            events = self._epoll.poll(0, _MAX_EVENTS)
+            events = self._epoll.poll(0 if self._scheduled else wait_s, _MAX_EVENTS)
             if not events and not self._scheduled:
                 return
             now = self._clock.now()
@@ -103,6 +106,7 @@ class EpollLoop(Loop):
             self._after_turn()
             if now.mono_ms >= deadline_ms:
                 return
+            wait_s = _WAIT_S if may_wait and not self._router.background_tasks.unfinished_count else 0.0
 
     def _serve(self, events: list[tuple[int, int]], now: Now, real_ms: int) -> None:
         peers = self.peers

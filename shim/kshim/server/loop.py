@@ -20,7 +20,10 @@ from kshim.server.request_memory import RequestMemory
 
 
 class Loop(ABC):
-    """Serves many peers. `after_turn` is called after each wake-up, once the requests of it are handled."""
+    """Serves many peers. `after_turn` is called after each wake-up, once the requests of it are handled.
+
+    `may_wait`: trio's other tasks, except those of the router's background tasks, may always start a millisecond later.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class Loop(ABC):
         limits: ServerLimits,
         log: ServerLog,
         after_turn: Callable[[], None],
+        may_wait: bool = False,
     ) -> None:
         self.peers: dict[int, Peer] = {}
         """By file descriptor."""
@@ -55,6 +59,7 @@ class Loop(ABC):
         self._limits = limits
         self._log = log
         self._after_turn = after_turn
+        self._may_wait = may_wait
         self._departure: trio.Event | None = None
 
     @abstractmethod

@@ -109,6 +109,7 @@ async def _run(
                             sockets=served.sockets,
                             limits=limits,
                             clock=served.clock,
+                            may_wait=True,
                             log=log,
                             on_listening=served.on_listening,
                             task_status=running,

@@ -78,6 +78,7 @@ async def serve(
     clock: GroupClock | None = None,
     real_clock: GroupClock | None = None,
     loop: LoopName = "auto",
+    may_wait: bool = False,
     log: ServerLog | None = None,
     on_listening: Callable[[Sequence[tuple[str, int]]], None] | None = None,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
@@ -90,7 +91,8 @@ async def serve(
     listeners, if they do; they are closed at the end like others. `clock` drives whatever clients or logs can notice: all
     timers of the router, and the limits of idle, silent and slow connections. `real_clock` is for the server's own pauses: the
     grace time of a shutdown, the retry of accepting, rests after defects and between background tasks. Both are the
-    machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
+    machine's by default. `may_wait`: nothing else runs in this trio that a millisecond more would hurt, so the loop may wait for
+    the next request by itself, which is cheaper. `on_listening(addresses)` is called, and `task_status.started`, once
     connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
     `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background tasks end, others
     are closed. Cancelled, all closes at once.
@@ -104,7 +106,7 @@ async def serve(
         Schedule(router.next_real_deadline, lambda now: router.advance_real(now.mono_ms)),
     )
     timers = Timers(schedules, clock=clock, real_clock=real_clock, log=log)
-    peers = _loop_class(loop)(router, clock=clock, limits=limits, log=log, after_turn=timers.rearm)
+    peers = _loop_class(loop)(router, clock=clock, limits=limits, log=log, after_turn=timers.rearm, may_wait=may_wait)
     timeouts = ConnectionTimeouts(peers, limits, clock, log, router.pace)
     connection_timers = Timers(
         (Schedule(timeouts.next_deadline, timeouts.fire),), clock=clock, real_clock=real_clock, log=log
