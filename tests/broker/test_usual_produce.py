@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.broker.connection import ConnectionClosing
 from kshim.broker.request import PRODUCE
 from kshim.storage.log import LogError
-from kshim_protocol.codec import codec
-from kshim_protocol.frame import build_request_frame
-from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.record import Record
 from tests.broker.data_plane import a_batch, produce_of
-from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, a_node
+from tests.broker.harness import START_WALL_MS, a_node
+from tests.broker.pair import Pair, frame_of
 
 VERSIONS = range(9, 14)
 TOPICS = {"orders": 2, "stamped": 1, "compacted": 1, "packed": 1, "small": 1}
@@ -30,67 +28,14 @@ CONFIGS = {
 }
 
 
-class RawClient(Client):
-    """Keeps the frames it is answered with."""
-
-    def __init__(self, node: NodeUnderTest) -> None:
-        super().__init__(node, "tester", "/127.0.0.1")
-        self.frames: list[bytes | None] = []
-
-    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
-        self.frames.append(frame if frame is None else b"".join((frame, *rest)))
+def a_pair() -> Pair:
+    return Pair(TOPICS, CONFIGS)
 
 
-class Pair:
-    """Two nodes that are asked the same: one goes the short way where it can, the other's handlers are intercepted."""
-
-    def __init__(self) -> None:
-        self.nodes = [a_node(tolerates_defects=True) for _ in range(2)]
-        self.nodes[1].node.intercept(lambda api, handler: handler)
-        self.clients = []
-        for node in self.nodes:
-            for name, partitions in TOPICS.items():
-                node.topic(name, partitions, CONFIGS.get(name))
-            self.clients.append(RawClient(node))
-
-    def send(self, frame: bytes) -> list[bytes | None]:
-        """What the first answers, which the second has to answer, too."""
-        closings = []
-        for node, client in zip(self.nodes, self.clients, strict=True):
-            client.frames.clear()
-            try:
-                node.route(frame, client)
-                closings.append("")
-            except ConnectionClosing as closing:
-                closings.append(str(closing))
-        assert closings[0] == closings[1]
-        assert self.clients[0].frames == self.clients[1].frames
-        assert [type(defect) for defect in self.nodes[0].defects] == [type(defect) for defect in self.nodes[1].defects]
-        return self.clients[0].frames
-
-    def assert_same_logs(self) -> None:
-        for name, partitions in TOPICS.items():
-            for index in range(partitions):
-                stored = [node.log(name, index).read(0, 1 << 30) for node in self.nodes]
-                assert stored[0] == stored[1], name
-
-    def topic_id(self, name: str) -> bytes:
-        found = self.nodes[0].cluster.topics.topic_id(name)
-        assert found is not None
-        return found
-
-
-def frame_of(request: ProduceRequest, version: int, client_id: str | None = "tester") -> bytes:
-    body = codec(ProduceRequest, version).build(request)
-    return build_request_frame(PRODUCE, version, 7, client_id, body, flexible=True)[4:]
-
-
-def takes_short_way(pair: Pair, frame: bytes) -> bool:
-    node, client = pair.nodes[0], pair.clients[0]
-    route = node.node.resolve(PRODUCE, frame[3])
-    assert route is not None
-    assert route.usual is not None
-    return route.usual(frame, client, node.now)
+def topic_id(pair: Pair, name: str) -> bytes:
+    found = pair.nodes[0].cluster.topics.topic_id(name)
+    assert found is not None
+    return found
 
 
 @st.composite
@@ -140,8 +85,8 @@ def frames(draw: st.DrawFn, topic_id: Callable[[str], bytes]) -> bytes:
 
 @given(st.data())
 def test_any_requests_are_answered_and_stored_as_by_the_handler(data: st.DataObject) -> None:
-    pair = Pair()
-    for frame in data.draw(st.lists(frames(pair.topic_id), min_size=1, max_size=8)):
+    pair = a_pair()
+    for frame in data.draw(st.lists(frames(partial(topic_id, pair)), min_size=1, max_size=8)):
         pair.send(frame)
     pair.assert_same_logs()
 
@@ -149,22 +94,22 @@ def test_any_requests_are_answered_and_stored_as_by_the_handler(data: st.DataObj
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("value_bytes", [0, 1, 50, 100, 20_000, 3_000_000])
 def test_every_length_is_read_as_by_the_handler(version: int, value_bytes: int) -> None:
-    pair = Pair()
-    where = pair.topic_id("orders") if version >= 13 else "orders"
+    pair = a_pair()
+    where = topic_id(pair, "orders") if version >= 13 else "orders"
     frame = frame_of(produce_of(where, a_batch(b"v" * value_bytes)), version)
     for _ in range(2):
         (answer,) = pair.send(frame)
         assert answer is not None
     pair.assert_same_logs()
-    assert takes_short_way(pair, frame) == (value_bytes < 1_000_000)  # larger ones are refused
+    assert pair.takes_short_way(frame) == (value_bytes < 1_000_000)  # larger ones are refused
 
 
 def test_a_place_is_looked_up_again_once_topics_have_changed() -> None:
-    pair = Pair()
+    pair = a_pair()
     frame = frame_of(produce_of("orders", a_batch(b"1")), 9)
     pair.send(frame)
-    assert takes_short_way(pair, frame)
-    pair.nodes[1].node.route(frame, pair.clients[1], pair.nodes[1].now, 0)
+    assert pair.takes_short_way(frame)
+    pair.nodes[1].node.route(frame, pair.clients()[1], pair.nodes[1].now, 0)
     for node in pair.nodes:
         topic = node.cluster.topics.named("orders")
         assert topic is not None
@@ -184,7 +129,7 @@ def test_a_place_is_looked_up_again_once_topics_have_changed() -> None:
 
 @pytest.mark.parametrize("error", [LogError("the disk is full"), ValueError("a defect")])
 def test_what_cannot_be_appended_is_answered_and_reported_as_by_the_handler(error: Exception) -> None:
-    pair = Pair()
+    pair = a_pair()
     frame = frame_of(produce_of("orders", a_batch(b"1")), 9)
     pair.send(frame)
 

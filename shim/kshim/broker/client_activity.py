@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kshim.history.activity import Activity
 
@@ -44,6 +44,7 @@ class ConnectedClient:
         "connection_id",
         "last_api",
         "last_fetch_ms",
+        "last_heartbeat",
         "last_now",
         "member_id",
         "opened_ms",
@@ -62,6 +63,8 @@ class ConnectedClient:
         self.last_api: Api | None = None
         self.last_fetch_ms: int | None = None
         """When its last Fetch came; None: there was none."""
+        self.last_heartbeat: tuple[object, bytes, Any] | None = None
+        """Its last Heartbeat, for the one that comes next: its route, its bytes behind the correlation id, the request."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 

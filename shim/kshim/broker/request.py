@@ -23,6 +23,7 @@ Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])
 
 API_VERSIONS = 18
+HEARTBEAT = 12
 PRODUCE = 0
 
 

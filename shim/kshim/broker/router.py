@@ -8,7 +8,7 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import API_VERSIONS, PRODUCE, Handler, PendingReply, Route, find_handler
+from kshim.broker.request import API_VERSIONS, HEARTBEAT, PRODUCE, Handler, PendingReply, Route, find_handler
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
@@ -207,13 +207,22 @@ class Router:
 
             handler = guarded(api, handler, authorizer)
         route = Route(api, version, self.intercepted(api, handler))
-        if api.key == PRODUCE and self._intercept is None and authorizer is None:
-            from kshim.broker.handlers.records import usual_produce
-
-            if version >= usual_produce.FIRST_VERSION:
-                route.usual = usual_produce.UsualProduce(self.node, route).handle
+        if self._intercept is None and authorizer is None:
+            self._shorten(route)
         self._routes[api_key, version] = route
         return route
+
+    def _shorten(self, route: Route) -> None:
+        """Give the requests that are most frequent their short ways."""
+        if route.api.key == PRODUCE:
+            from kshim.broker.handlers.records import usual_produce
+
+            if route.version >= usual_produce.FIRST_VERSION:
+                route.usual = usual_produce.UsualProduce(self.node, route).handle
+        elif route.api.key == HEARTBEAT and not self.node.cluster.leadership.is_spread:
+            from kshim.broker.handlers.groups.usual_heartbeat import UsualHeartbeat
+
+            route.usual = UsualHeartbeat(self.node, route).handle
 
     def _refuse_version(self, frame: bytes, connection: Connection) -> None:
         """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""

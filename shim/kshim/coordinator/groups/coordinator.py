@@ -35,7 +35,7 @@ from kshim.coordinator.groups.streams.streams_group_heartbeat import (
 from kshim.coordinator.runtime import CoordinatorRuntime, in_all_shards, in_many_shards, in_one_shard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest
 from kshim_protocol.messages.offset_commit import OffsetCommitRequest
@@ -153,6 +153,14 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         except KafkaError as error:
             self.refuse(error, request, context, ticket, step)
         return step
+
+    def heartbeat_at_home(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse | None:
+        """The same where a node leads all shards, without a Step; None: it has to be asked by `heartbeat`.
+
+        Raises KafkaError as `heartbeat.py` does.
+        """
+        shard = self._homes.get(request.group_id)
+        return None if shard is None else heartbeat(shard, request, now)
 
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket, verify: Verify
