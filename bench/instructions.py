@@ -265,7 +265,10 @@ def heartbeat(broker: AnyBroker) -> Callable[[], object]:
     return _repeated(broker, [request], 4)
 
 
-def _commits(member: Member, partition_count: int, metadata: str = "") -> list[Request[Any]]:
+def commit_requests(
+    member: Member, partition_count: int, metadata: str = "", *, topic: str = TOPIC, first: int = 0
+) -> list[Request[Any]]:
+    """OffsetCommits that follow each other, of partitions from `first` on."""
     return [
         OffsetCommitRequest(
             group_id=member.group_id,
@@ -273,12 +276,12 @@ def _commits(member: Member, partition_count: int, metadata: str = "") -> list[R
             member_id=member.member_id,
             topics=(
                 OffsetCommitRequestTopic(
-                    name=TOPIC,
+                    name=topic,
                     partitions=tuple(
                         OffsetCommitRequestPartition(
                             partition_index=index, committed_offset=1000 + number, committed_metadata=metadata
                         )
-                        for index in range(partition_count)
+                        for index in range(first, first + partition_count)
                     ),
                 ),
             ),
@@ -288,19 +291,22 @@ def _commits(member: Member, partition_count: int, metadata: str = "") -> list[R
 
 
 def commit(partition_count: int, metadata: str = "") -> Callable[[AnyBroker], Callable[[], object]]:
-    return lambda broker: _repeated(broker, _commits(group_of(broker, "one", 1)[0], partition_count, metadata), 8)
+    return lambda broker: _repeated(
+        broker, commit_requests(group_of(broker, "one", 1)[0], partition_count, metadata), 8
+    )
 
 
 def fetch_offsets(partition_count: int) -> Callable[[AnyBroker], Callable[[], object]]:
     def measure(broker: AnyBroker) -> Callable[[], object]:
-        broker.peer().ask(_commits(group_of(broker, "one", 1)[0], partition_count)[0], 8)
+        broker.peer().ask(commit_requests(group_of(broker, "one", 1)[0], partition_count)[0], 8)
         topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=tuple(range(partition_count))),)
         return _repeated(broker, [OffsetFetchRequest(group_id="one", topics=topics)], 7)
 
     return measure
 
 
-def _equal_records(record_count: int) -> bytes:
+def records_alike(record_count: int) -> bytes:
+    """A batch of records of one length."""
     return build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
 
 
@@ -316,19 +322,20 @@ def _varied_records(record_count: int) -> bytes:
     )
 
 
-def _produce(batch: bytes) -> Request[Any]:
-    data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
+def produce_request(batch: bytes, topic: str = TOPIC, index: int = 0) -> Request[Any]:
+    """A Produce of one batch."""
+    data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=index, records=batch),))
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,))
 
 
 def produce(batch: bytes) -> Callable[[AnyBroker], Callable[[], object]]:
-    return lambda broker: _repeated(broker, [_produce(batch)], 9)
+    return lambda broker: _repeated(broker, [produce_request(batch)], 9)
 
 
 def fetch(broker: AnyBroker) -> Callable[[], object]:
     peer = broker.peer()
     for _ in range(64):
-        peer.ask(_produce(_equal_records(150)), 9)
+        peer.ask(produce_request(records_alike(150)), 9)
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
@@ -338,14 +345,14 @@ def fetch(broker: AnyBroker) -> Callable[[], object]:
 
 def small_fetch(broker: AnyBroker) -> Callable[[], object]:
     """A record that is there already, without a session."""
-    broker.peer().ask(_produce(_equal_records(1)), 9)
+    broker.peer().ask(produce_request(records_alike(1)), 9)
     return _repeated(broker, [_fetch_request(0)], 12)
 
 
 def end_to_end(broker: AnyBroker) -> Callable[[], object]:
     """A record from its producer to a consumer that waits for it: a Produce, and a Fetch."""
     producer, consumer = broker.peer(), broker.peer()
-    produced = frame_of(_produce(_equal_records(1)), 9)
+    produced = frame_of(produce_request(records_alike(1)), 9)
     offsets = count()
 
     def go() -> None:
@@ -458,8 +465,8 @@ MEASURES: Final = {
     "offset-fetch-1": Measure(fetch_offsets(1), 400),
     "offset-fetch-10": Measure(fetch_offsets(10), 200),
     "offset-fetch-100": Measure(fetch_offsets(100), 60),
-    "produce-1": Measure(produce(_equal_records(1)), 300),
-    "produce-150": Measure(produce(_equal_records(150)), 100),
+    "produce-1": Measure(produce(records_alike(1)), 300),
+    "produce-150": Measure(produce(records_alike(150)), 100),
     "produce-150-varied": Measure(produce(_varied_records(150)), 100),
     "fetch-1": Measure(small_fetch, 300),
     "fetch-1-mib": Measure(fetch, 100),

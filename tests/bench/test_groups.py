@@ -32,3 +32,11 @@ def test_heartbeats_of_both_protocols_are_answered() -> None:
     assert [row[1:3] for row in rows_of("heartbeats", "--requests", "64", "--warm-up", "64")] == [
         [protocol, connections] for protocol in ("classic", "consumer") for connections in ("1", "64")
     ]
+
+
+def test_what_a_request_costs_and_what_a_thing_takes_is_measured_at_each_size() -> None:
+    rows = rows_of("scale", "--largest", "2", "--measures", "heartbeat-connections", "join-members", "connection")
+    assert [row[0] for row in rows] == ["heartbeat-connections", "join-members", "connection"]
+    assert [row[1] for row in rows[:2]] == ["1:", "2:"]
+    assert all(float(row[2]) > 0 for row in rows[:2])
+    assert 0 < int(rows[2][1].replace(",", "")) < 100_000
