@@ -265,6 +265,14 @@ def heartbeat(broker: AnyBroker) -> Callable[[], object]:
     return _repeated(broker, [request], 4)
 
 
+def consumer_heartbeat(broker: AnyBroker) -> Callable[[], object]:
+    """A member of a group of the new protocol, which has what it is to have."""
+    peer, member = broker.peer(), ConsumerMember("consumers", TOPIC)
+    while member.take(peer.ask(member.request(), CONSUMER_VERSION)):
+        pass
+    return _repeated(broker, [member.request()], CONSUMER_VERSION)
+
+
 def commit_requests(
     member: Member, partition_count: int, metadata: str = "", *, topic: str = TOPIC, first: int = 0
 ) -> list[Request[Any]]:
@@ -458,6 +466,7 @@ class Measure(NamedTuple):
 
 MEASURES: Final = {
     "heartbeat": Measure(heartbeat, 1000),
+    "consumer-heartbeat": Measure(consumer_heartbeat, 600),
     "commit-1": Measure(commit(1), 400),
     "commit-10": Measure(commit(10), 200),
     "commit-100": Measure(commit(100), 60),
