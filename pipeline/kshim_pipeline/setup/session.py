@@ -54,6 +54,7 @@ _BASE_LOCAL: Final = {
     "spark.sql.shuffle.partitions": "16",
     # Adaptive execution joins small partitions into few tasks, rather than making use of every core.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.python.daemon.module": "kshim_pipeline.python_daemon",
 }
 
 BRIEF: Final = {
