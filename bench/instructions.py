@@ -371,10 +371,30 @@ def end_to_end(broker: AnyBroker) -> Callable[[], object]:
     return go
 
 
-def _fetch_request(offset: int) -> Request[Any]:
+def end_to_end_in_session(broker: AnyBroker) -> Callable[[], object]:
+    """The same, for a consumer with a session."""
+    producer, consumer = broker.peer(), broker.peer()
+    produced = frame_of(_produce(_equal_records(1)), 9)
+    session_id = consumer.ask(_fetch_request(0, max_wait_ms=0, session_epoch=0), 12).session_id
+    offsets = count()
+
+    def go() -> None:
+        offset = next(offsets)
+        consumer.put(frame_of(_fetch_request(offset, session_id=session_id, session_epoch=offset + 1), 12))
+        producer.send(produced)
+        assert consumer.sent()
+
+    return go
+
+
+def _fetch_request(offset: int, max_wait_ms: int = 500, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
     partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
-        max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),),
+        session_id=session_id,
+        session_epoch=session_epoch,
     )
 
 
@@ -480,6 +500,7 @@ MEASURES: Final = {
     "fetch-1": Measure(small_fetch, 300),
     "fetch-1-mib": Measure(fetch, 100),
     "end-to-end": Measure(end_to_end, 200),
+    "end-to-end-session": Measure(end_to_end_in_session, 200),
     "api-versions": Measure(api_versions, 300),
     "metadata-1": Measure(small_metadata, 300),
     "metadata": Measure(metadata, 100),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kshim.broker.connection import ConnectionClosing
@@ -72,8 +72,17 @@ class Pair:
 
     def pass_ms(self, ms: int) -> None:
         """Time passes for both."""
+        self.do(lambda node: node.pass_ms(ms))
+
+    def do(self, act: Callable[[NodeUnderTest], object]) -> None:
+        """Something happens to both; requests that have waited are answered alike."""
+        for clients in self._connections:
+            for client in clients:
+                client.frames.clear()
         for node in self.nodes:
-            node.pass_ms(ms)
+            act(node)
+        for clients in self._connections:
+            assert clients[0].frames == clients[1].frames
         self._assert_alike()
 
     def takes_short_way(self, frame: bytes) -> bool:
@@ -82,7 +91,7 @@ class Pair:
         route = node.node.resolve(frame[1], frame[3])
         assert route is not None
         assert route.usual is not None
-        return route.usual(frame, self.clients()[0], node.now)
+        return route.usual(frame, self.clients()[0], node.now, node.real_ms)
 
     def assert_same_logs(self) -> None:
         """What they have written."""
@@ -95,6 +104,7 @@ class Pair:
         one, other = self.nodes
         assert [type(defect) for defect in one.defects] == [type(defect) for defect in other.defects]
         assert one.node.next_deadline() == other.node.next_deadline()
+        assert one.node.next_real_deadline() == other.node.next_real_deadline()
         assert one.events == other.events
 
 

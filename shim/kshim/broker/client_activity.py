@@ -43,6 +43,7 @@ class ConnectedClient:
         "closed_ms",
         "connection_id",
         "last_api",
+        "last_fetch",
         "last_fetch_ms",
         "last_heartbeat",
         "last_now",
@@ -65,11 +66,14 @@ class ConnectedClient:
         """When its last Fetch came; None: there was none."""
         self.last_heartbeat: tuple[object, bytes, Any] | None = None
         """Its last Heartbeat, for the one that comes next: its route, its bytes behind the correlation id, the request."""
+        self.last_fetch: Any = None
+        """The same of its last Fetch: a `UsualRequest`."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 
     def closed(self, by: str, now: Now | None = None) -> None:
         """The connection has ended, as `Activity.closed_by` says. The first word about it counts; without a time, its last request has it."""
+        self.last_fetch = None  # which knows a partition
         if self.closed_by is None:
             at = now or self.last_now
             self.closed_by, self.closed_ms = by, 0 if at is None else at.wall_ms

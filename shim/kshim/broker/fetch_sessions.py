@@ -66,6 +66,11 @@ class FetchSession:
                 self._reported.pop((name, index), None)
                 self._grouped = None
 
+    def replace(self, key: Key, partition: FetchPartition) -> None:
+        """The same for a partition that it has already."""
+        self.partitions[key] = partition
+        self._grouped = None
+
     def topics(self) -> list[FetchTopic]:
         """All partitions as a full request would name them."""
         if self._grouped is None:
@@ -95,12 +100,16 @@ class FetchSession:
             for data in topic.partitions:
                 self._note(name, data)
 
+    def note(self, key: Key, high_watermark: int, log_start_offset: int) -> None:
+        """These positions of a partition are in an answer."""
+        self._reported[key] = high_watermark, log_start_offset
+
     def _note(self, name: str | bytes, data: PartitionData) -> None:
         key = name, data.partition_index
         if data.error_code != ErrorCode.NONE:
             self._reported.pop(key, None)
             return
-        self._reported[key] = data.high_watermark, data.log_start_offset
+        self.note(key, data.high_watermark, data.log_start_offset)
         if data.records and self.epoch > 1:  # the answer to the full request moves nothing
             partition = self.partitions.pop(key, None)
             if partition is not None:
@@ -164,9 +173,7 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
-        session.used_ms = now_ms
-        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        self.use(session, now_ms)
         count = len(session.partitions)
         session.update(request)
         self._partition_count += len(session.partitions) - count
@@ -178,6 +185,16 @@ class FetchSessions:
             self.end(session.session_id)
             session.session_id = 0
         return session
+
+    def find(self, session_id: int) -> FetchSession | None:
+        """The session of that id."""
+        return self._sessions.get(session_id)
+
+    def use(self, session: FetchSession, now_ms: int) -> None:
+        """Its next request has come."""
+        session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
+        session.used_ms = now_ms
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
 
     def end(self, session_id: int) -> None:
         """The client does not want it any more."""

@@ -23,6 +23,7 @@ Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])
 
 API_VERSIONS = 18
+FETCH = 1
 HEARTBEAT = 12
 PRODUCE = 0
 
@@ -109,7 +110,7 @@ class Route:
         self.request_is_flexible = api.is_flexible(version)
         # KIP-511: a client must be able to read the answer before it knows what the broker speaks.
         self.response_is_flexible = self.request_is_flexible and api.key != API_VERSIONS
-        self.usual: Callable[[bytes, Connection, Now], bool] | None = None
+        self.usual: Callable[[bytes, Connection, Now, int], bool] | None = None
         """What handles requests of the usual shape as a whole; it returns False for one that it leaves to the handler.
         Nobody hears of the request and its answer, so it is there only where nobody wants to."""
         self.kept_facts: object = None

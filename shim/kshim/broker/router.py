@@ -8,7 +8,7 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import API_VERSIONS, HEARTBEAT, PRODUCE, Handler, PendingReply, Route, find_handler
+from kshim.broker.request import API_VERSIONS, FETCH, HEARTBEAT, PRODUCE, Handler, PendingReply, Route, find_handler
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
@@ -99,7 +99,7 @@ class Router:
                 return
         if not connection.is_authenticated:  # without an authenticator no client is accepted
             raise ConnectionClosing("authentication is not configured for this listener")
-        if route.usual is not None and self.new_reply is PendingReply and route.usual(frame, connection, now):
+        if route.usual is not None and self.new_reply is PendingReply and route.usual(frame, connection, now, real_ms):
             return
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
@@ -219,6 +219,11 @@ class Router:
 
             if route.version >= usual_produce.FIRST_VERSION:
                 route.usual = usual_produce.UsualProduce(self.node, route).handle
+        elif route.api.key == FETCH:
+            from kshim.broker.handlers.records import usual_fetch
+
+            if route.version >= usual_fetch.FIRST_VERSION:
+                route.usual = usual_fetch.UsualFetch(self.node, route).handle
         elif route.api.key == HEARTBEAT and not self.node.cluster.leadership.is_spread:
             from kshim.broker.handlers.groups.usual_heartbeat import UsualHeartbeat
 

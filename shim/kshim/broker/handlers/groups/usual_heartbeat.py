@@ -31,7 +31,7 @@ class UsualHeartbeat:
         self._bodies: dict[int, bytes] = {}
         """Those of the answers, by error code."""
 
-    def handle(self, frame: bytes, connection: Connection, now: Now) -> bool:
+    def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> bool:
         """Handle a request of a client that may ask; False, and nothing is done, if that is for the handler to do."""
         route, client, coordinator = self._route, connection.client, self._host.made
         said = frame[_BEHIND_CORRELATION_ID:]

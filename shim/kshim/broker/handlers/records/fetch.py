@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from kshim.broker.fetch_sessions import FetchSession
@@ -56,30 +57,32 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
         session = _session(node, request, context)
     except KafkaError as error:
         return answered(ticket, FetchResponse(error_code=error.code, responses=()))
-    reading = _Reading(node, request, context.api_version, ticket.connection.listener_name, session)
+    reading = Reading(node, request, context.api_version, ticket.connection.listener_name, session)
+    reading.look_up()
     max_bytes = min(request.max_bytes, node.cluster.config.fetch_max_bytes)
     missing_bytes = min(request.min_bytes, max_bytes) - reading.available_bytes
     if request.max_wait_ms <= 0 or missing_bytes <= 0 or reading.is_urgent or not reading.idle_or_readable:
         return answered(ticket, reading.response(max_bytes))
-
-    def answer() -> None:
-        try:
-            ticket.complete(reading.looked_up_again().response(max_bytes))
-        except Exception as error:  # must not become the error of the producer whose records woke this Fetch
-            node.cluster.report(error, request)
-            ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version))
-
     node.cluster.fetch_purgatory.add(
         WaitingFetch(
             ticket.connection,
             reading.idle_or_readable,
             missing_bytes,
             context.real_ms + request.max_wait_ms,
-            answer,
+            partial(answer_waiting, reading, max_bytes, ticket),
             reads_committed=request.isolation_level == _READ_COMMITTED,
         )
     )
     return Step()
+
+
+def answer_waiting(reading: Reading, max_bytes: int, ticket: PendingReply) -> None:
+    """Answer a Fetch that has waited."""
+    try:
+        ticket.complete(reading.looked_up_again().response(max_bytes))
+    except Exception as error:  # must not become the error of the producer whose records woke this Fetch
+        reading.cluster.report(error, ticket.request)
+        ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _session(node: Node, request: FetchRequest, context: RequestContext) -> FetchSession | None:
@@ -107,11 +110,11 @@ class _Place(NamedTuple):
     diverging: EpochEndOffset | None = None
 
 
-class _Reading:
-    """A request looked up against what is there now. No records are read before `response`.
+class Reading:
+    """A request, to be looked up against what is there now. No records are read before `response`.
 
     What does not exist is answered after everything else, as Kafka does; not so what has gone since the request was
-    looked up `before`.
+    first looked up.
     `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once;
     `idle_or_readable` the partitions that more records may still come to.
     """
@@ -123,10 +126,9 @@ class _Reading:
         api_version: int,
         listener_name: str,
         session: FetchSession | None,
-        before: _Reading | None = None,
     ) -> None:
         self._node = node
-        self._cluster = node.cluster
+        self.cluster = node.cluster
         self._listener_name = listener_name
         self._session = session
         self._request = request
@@ -135,23 +137,17 @@ class _Reading:
         replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
         self._is_follower = replica_id >= 0
         self._reads_committed = request.isolation_level == _READ_COMMITTED
-        self._is_second_look = before is not None
-        self._names: dict[bytes, str] = (
-            before._names if before is not None else session.names if session is not None else {}
-        )
+        self._is_second_look = False
+        self._names: dict[bytes, str] = session.names if session is not None else {}
         self.available_bytes = 0
         self.is_urgent = False
         self.idle_or_readable: list[Partition] = []
         self._topics: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
-        if before is not None:
-            for wanted, _, places in before._topics:
-                topic = self._found(wanted)
-                self._topics.append(
-                    (wanted, topic, list(self._places(wanted, topic, [each.wanted for each in places])))
-                )
-            return
+
+    def look_up(self) -> None:
+        """Find what is asked for."""
         unknown: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
-        for wanted in request.topics if session is None else session.topics():
+        for wanted in self._request.topics if self._session is None else self._session.topics():
             topic = self._found(wanted)
             if topic is not None:
                 self._names[topic.topic_id] = topic.name
@@ -163,14 +159,26 @@ class _Reading:
                 unknown.append((wanted, topic, [place for place in places if place.error in _UNKNOWN]))
         self._topics += unknown
 
-    def looked_up_again(self) -> _Reading:
+    def take(self, wanted: FetchTopic, topic: Topic) -> None:
+        """The same for a single partition that was found before, and could be read."""
+        (place,) = wanted.partitions
+        self._names[topic.topic_id] = topic.name
+        self._topics.append((wanted, topic, [_Place(place, topic.partitions[place.partition])]))
+
+    def looked_up_again(self) -> Reading:
         """The same request after a while. Looking up costs as much as answering, so only if topics came or went."""
         if all(self._found(wanted) is topic for wanted, topic, _ in self._topics):
             return self
-        return _Reading(self._node, self._request, self._api_version, self._listener_name, self._session, self)
+        again = Reading(self._node, self._request, self._api_version, self._listener_name, self._session)
+        again._names = self._names
+        again._is_second_look = True
+        for wanted, _, places in self._topics:
+            topic = self._found(wanted)
+            again._topics.append((wanted, topic, list(again._places(wanted, topic, [each.wanted for each in places]))))
+        return again
 
     def _found(self, topic: FetchTopic) -> Topic | None:
-        topics = self._cluster.topics
+        topics = self.cluster.topics
         return topics.with_id(topic.topic_id) if self._by_id else topics.named(topic.topic)
 
     def _error_of_unknown(self, topic: FetchTopic) -> ErrorCode:
@@ -180,7 +188,7 @@ class _Reading:
         name = self._names.get(topic.topic_id)
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        if self._is_second_look or name not in self._cluster.topics:
+        if self._is_second_look or name not in self.cluster.topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self.is_urgent = True
         return ErrorCode.INCONSISTENT_TOPIC_ID
@@ -213,7 +221,7 @@ class _Reading:
         except KafkaError as refused:
             error = refused.code
         except LogError as failure:
-            self._cluster.report(failure, self._request)
+            self.cluster.report(failure, self._request)
             error = ErrorCode.KAFKA_STORAGE_ERROR
         else:
             self.idle_or_readable.append(partition)
@@ -296,7 +304,7 @@ class _Reading:
         self, responses: list[FetchableTopicResponse], topics: list[Topic | None]
     ) -> tuple[NodeEndpoint, ...]:
         """Add the current leader and its address to each refusal."""
-        if self._api_version < _LEADERS_NAMED_FROM or not self._cluster.leadership.is_spread:
+        if self._api_version < _LEADERS_NAMED_FROM or not self.cluster.leadership.is_spread:
             return ()
         leader_ids = []
         for response, topic in zip(responses, topics, strict=True):
@@ -346,7 +354,7 @@ class _Reading:
         except KafkaError as refused:
             return _error_data(wanted, refused.code), 0
         except LogError as failure:
-            self._cluster.report(failure, self._request)
+            self.cluster.report(failure, self._request)
             return _error_data(wanted, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if place.diverging is not None:
             answer.diverging_epoch = place.diverging  # type: ignore[misc]

@@ -66,7 +66,7 @@ class UsualProduce:
         self._places: dict[bytes, _Place] = {}
         self._topics_version = -1
 
-    def handle(self, frame: bytes, connection: Connection, now: Now) -> bool:
+    def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> bool:
         """Handle a request of a client that may ask; False, and nothing is done, if that is for the handler to do."""
         cluster = self._cluster
         if cluster.durability.replies_wait:
