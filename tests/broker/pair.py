@@ -29,9 +29,14 @@ class Pair:
     """One goes the short way where it can, the other's handlers are intercepted."""
 
     def __init__(
-        self, topics: Mapping[str, int], configs: Mapping[str, Mapping[str, str]] | None = None, *, connections: int = 1
+        self,
+        topics: Mapping[str, int],
+        configs: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        connections: int = 1,
+        node_count: int = 1,
     ) -> None:
-        self.nodes = [a_node(tolerates_defects=True) for _ in range(2)]
+        self.nodes = [a_node(tolerates_defects=True, node_count=node_count) for _ in range(2)]
         self.nodes[1].node.intercept(lambda api, handler: handler)
         for node in self.nodes:
             for name, partitions in topics.items():

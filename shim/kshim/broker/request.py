@@ -25,6 +25,7 @@ H = TypeVar("H", bound=Callable[..., Step])
 API_VERSIONS = 18
 FETCH = 1
 HEARTBEAT = 12
+METADATA = 3
 PRODUCE = 0
 
 

@@ -8,7 +8,17 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import API_VERSIONS, FETCH, HEARTBEAT, PRODUCE, Handler, PendingReply, Route, find_handler
+from kshim.broker.request import (
+    API_VERSIONS,
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Handler,
+    PendingReply,
+    Route,
+    find_handler,
+)
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
@@ -224,6 +234,10 @@ class Router:
 
             if route.version >= usual_fetch.FIRST_VERSION:
                 route.usual = usual_fetch.UsualFetch(self.node, route).handle
+        elif route.api.key == METADATA:
+            from kshim.broker.handlers.topics.usual_metadata import UsualMetadata
+
+            route.usual = UsualMetadata(self.node, route).handle
         elif route.api.key == HEARTBEAT and not self.node.cluster.leadership.is_spread:
             from kshim.broker.handlers.groups.usual_heartbeat import UsualHeartbeat
 

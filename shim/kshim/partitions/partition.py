@@ -35,6 +35,8 @@ class PartitionServices(Protocol):
     fetch_purgatory: FetchPurgatory
     before_append: Callable[[Partition], None] | None
     """Called with each partition that something is about to be appended to. Raises LogError, which fails the append."""
+    leaders_version: int
+    """Another one after each change of a leader."""
 
     def open_log(self, topic: str, index: int) -> Log:
         """See `Storage.open_log`. Raises LogError."""
@@ -169,15 +171,19 @@ class Partition:
     def begin_epoch(self, leader_id: int, *, preferred_id: int) -> None:
         """Have `leader_id` lead from now on. Where the log cannot be opened now, its epoch begins when it can."""
         old = self.leader
-        self.leader = PartitionLeader(preferred_id, leader_id, old.leader_epoch + 1, old.epochs)
+        self._set_leader(PartitionLeader(preferred_id, leader_id, old.leader_epoch + 1, old.epochs))
         if self.producers is not None:
             self.producers.unverified.clear()  # which Kafka's new leader does not know
         with suppress(LogError):
             self._use_epoch(self.log)
 
+    def _set_leader(self, leader: PartitionLeader) -> None:
+        self.leader = leader
+        self._services.leaders_version += 1
+
     def end_epoch(self, leader: PartitionLeader) -> None:
         """Take `begin_epoch` back: `leader` is what was before. Nothing was appended since."""
-        self.leader = leader
+        self._set_leader(leader)
         if self._log is not None:
             self._log.leader_epoch = leader.leader_epoch
 

@@ -71,6 +71,7 @@ class Partitions:
         )
         self.hides_undurable = self.durability.replies_wait
         self.before_append: Callable[[Partition], None] | None = None
+        self.leaders_version = 0
         self.log_recovery = LogRecovery(
             self.durability, timers, background_tasks, on_taken=on_taken, on_repaired=self._repaired, report=report
         )

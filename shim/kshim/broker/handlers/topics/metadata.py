@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -17,6 +17,7 @@ from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -43,41 +44,69 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
     UNKNOWN_TOPIC_OR_PARTITION) and the client repeats. As in Kafka, names do not count once ids are given, and
     v10 and v11 carry ids that cannot be used.
     """
-    version = context.api_version
-    asked = request.topics
+    version, listener_name = context.api_version, ticket.connection.listener_name
+    found = found_topics(node, request, version)
+    operations = _topic_operations(request)
+    topics = _all_described(node, found, operations, version)
+    if len(topics) < len(found):
+        asked = request.topics or ()
+        if ids := _ids(asked):
+            topics = tuple(_with_id(node, topic_id, operations) for topic_id in ids)
+        else:
+            names = [name or "" for name in _names(asked)]
+            failed = _make_missing(node, names, request)
+            topics = tuple(_named(node, name, operations, failed) for name in names)
+    return answered(ticket, _response(node, request, listener_name, topics))
+
+
+def found_topics(node: Node, request: MetadataRequest, version: int) -> list[Topic | None]:
+    """The topics asked for, None in place of each that there is not. Raises KafkaError INVALID_REQUEST."""
+    topics, asked = node.cluster.topics, request.topics
     if (
         asked is not None
         and version < FIRST_VERSION_BY_ID
         and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in asked)
     ):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids require version 12")
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    topics: Sequence[MetadataResponseTopic]
     if asked is None or (version == 0 and not asked):
-        topics = _all_described(node, list(node.cluster.topics), operations, version)
-    elif ids := {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}:
-        found = [node.cluster.topics.with_id(topic_id) for topic_id in ids]
-        topics = _all_described(node, found, operations, version) or tuple(
-            _with_id(node, topic_id, operations) for topic_id in ids
-        )
-    else:
-        names = {topic.name: None for topic in asked}
-        if None in names:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor id were specified")
-        topics = _all_described(node, [node.cluster.topics.named(name or "") for name in names], operations, version)
-        if len(topics) < len(names):
-            failed = _make_missing(node, [name or "" for name in names], request)
-            topics = tuple(_named(node, name or "", operations, failed) for name in names)
-    return answered(
-        ticket,
-        MetadataResponse(
-            brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
-            cluster_id=node.cluster.cluster_id,
-            controller_id=node.cluster.leadership.controller_id,
-            topics=topics,
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-            ),
+        return list(topics)
+    if ids := _ids(asked):
+        return [topics.with_id(topic_id) for topic_id in ids]
+    names = _names(asked)
+    if None in names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor id were specified")
+    return [topics.named(name or "") for name in names]
+
+
+def described(
+    node: Node, request: MetadataRequest, version: int, listener_name: str, topics: Sequence[Topic]
+) -> MetadataResponse:
+    """The answer to a request of these topics."""
+    return _response(node, request, listener_name, _all_described(node, topics, _topic_operations(request), version))
+
+
+def _ids(asked: Iterable[MetadataRequestTopic]) -> dict[bytes, None]:
+    return {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}
+
+
+def _names(asked: Iterable[MetadataRequestTopic]) -> dict[str | None, None]:
+    return {topic.name: None for topic in asked}
+
+
+def _topic_operations(request: MetadataRequest) -> int:
+    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+
+
+def _response(
+    node: Node, request: MetadataRequest, listener_name: str, topics: Sequence[MetadataResponseTopic]
+) -> MetadataResponse:
+    return MetadataResponse(
+        brokers=tuple(_broker(other, listener_name) for other in node.cluster.nodes),
+        cluster_id=node.cluster.cluster_id,
+        controller_id=node.cluster.leadership.controller_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
@@ -139,7 +168,7 @@ def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set
 
 
 def _all_described(
-    node: Node, topics: list[Topic | None], operations: int, version: int
+    node: Node, topics: Sequence[Topic | None], operations: int, version: int
 ) -> Sequence[MetadataResponseTopic]:
     """These topics, as bytes that are kept; empty when one of them is missing.
 
