@@ -10,6 +10,7 @@ from typing import Final
 from kshim.coordinator.groups.events import AnyGroupState
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.compiler_source import SIZES, text_size
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kshim_protocol.rows import Layout, Rows, build_text, layout_of
@@ -33,6 +34,7 @@ def list_groups(
     layout = layout_of(ListedGroup, max(context.api_version, _FLEXIBLE_SINCE), is_flexible=True)
     ends: dict[tuple[type, AnyGroupState, str | None], bytes] = {}  # what stands behind the id is the same for most
     parts: list[bytes] = []
+    few = len(SIZES)
     for shard in shards:
         for group in shard.groups.values():
             state, protocol_type = group.state, group.protocol_type
@@ -44,9 +46,11 @@ def list_groups(
                     not types or group.kind.value in types
                 )
                 end = ends[kind] = _end(layout, protocol_type or "", word, group.kind.value) if is_wanted else b""
-            if end:
-                parts += (build_text(group.group_id), end)
-    groups = Rows(layout, len(parts) // 2, b"".join(parts))
+            if end:  # `build_text` in place: a call for each group is a fifth of it all
+                group_id = group.group_id.encode()
+                size_bytes = len(group_id)
+                parts += (SIZES[size_bytes] if size_bytes < few else text_size(size_bytes), group_id, end)
+    groups = Rows(layout, len(parts) // 3, b"".join(parts))
     step.reply(ticket, ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
 

@@ -14,6 +14,8 @@ class GroupState(Enum):
     STABLE = "Stable"
     DEAD = "Dead"
 
+    __hash__ = object.__hash__  # as they are compared: an Enum's own is a function of Python
+
     def __str__(self) -> str:
         return self.value
 

@@ -15,6 +15,8 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
     DEAD = "Dead"
 
+    __hash__ = object.__hash__  # as they are compared: an Enum's own is a function of Python
+
     def __str__(self) -> str:
         return self.value
 
