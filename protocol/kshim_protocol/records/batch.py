@@ -312,6 +312,11 @@ def build_records_batch(
     return _sealed(after_crc, base_offset, 0)
 
 
+def build_single_batch(record: bytes, timestamp_ms: int) -> bytes:
+    """The batch that `build_key_value_batch` makes of one record, from the bytes of this record."""
+    return _sealed(_AFTER_CRC.pack(0, 0, timestamp_ms, timestamp_ms, -1, -1, 0, 1) + record, 0, 0)
+
+
 class AlikeRecords(NamedTuple):
     """Records that are alike but for the ends of their keys and one place in their values.
 

@@ -43,6 +43,7 @@ class ConnectedClient:
         "closed_ms",
         "connection_id",
         "last_api",
+        "last_commit",
         "last_fetch",
         "last_fetch_ms",
         "last_heartbeat",
@@ -68,6 +69,8 @@ class ConnectedClient:
         """Its last Heartbeat, for the one that comes next: its route, its bytes behind the correlation id, the request."""
         self.last_fetch: Any = None
         """The same of its last Fetch: a `UsualRequest`."""
+        self.last_commit: tuple[object, bytes, int, Any, bytes] | None = None
+        """What its last OffsetCommit has in common with the one that comes next; see `usual_commit.py`."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 

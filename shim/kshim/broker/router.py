@@ -13,6 +13,7 @@ from kshim.broker.request import (
     FETCH,
     HEARTBEAT,
     METADATA,
+    OFFSET_COMMIT,
     PRODUCE,
     Handler,
     PendingReply,
@@ -238,10 +239,17 @@ class Router:
             from kshim.broker.handlers.topics.usual_metadata import UsualMetadata
 
             route.usual = UsualMetadata(self.node, route).handle
-        elif route.api.key == HEARTBEAT and not self.node.cluster.leadership.is_spread:
+        elif self.node.cluster.leadership.is_spread:
+            pass
+        elif route.api.key == HEARTBEAT:
             from kshim.broker.handlers.groups.usual_heartbeat import UsualHeartbeat
 
             route.usual = UsualHeartbeat(self.node, route).handle
+        elif route.api.key == OFFSET_COMMIT:
+            from kshim.broker.handlers.groups import usual_commit
+
+            if route.version >= usual_commit.FIRST_VERSION:
+                route.usual = usual_commit.UsualCommits(self.node, route).handle
 
     def _refuse_version(self, frame: bytes, connection: Connection) -> None:
         """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""

@@ -162,6 +162,10 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         shard = self._homes.get(request.group_id)
         return None if shard is None else heartbeat(shard, request, now)
 
+    def home_of(self, group_id: str) -> Shard | None:
+        """The shard of a group that is in use, where that is loaded."""
+        return self._homes.get(group_id)
+
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket, verify: Verify
     ) -> Step:

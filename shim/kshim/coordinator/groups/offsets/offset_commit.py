@@ -125,7 +125,7 @@ def _response(topics: _Topics, error: ErrorCode, refused: Collection[bytes] = ()
                 indexes = positions.partitions.indexes
             else:
                 indexes = tuple([index for index, _ in positions])
-            return _accepted(topic.name, topic.requested.topic_id, indexes)
+            return accepted(topic.name, topic.requested.topic_id, indexes)
     return OffsetCommitResponse(
         topics=tuple(
             [
@@ -141,7 +141,7 @@ def _response(topics: _Topics, error: ErrorCode, refused: Collection[bytes] = ()
 
 
 @lru_cache(maxsize=1024)
-def _accepted(name: str, topic_id: bytes, indexes: tuple[int, ...]) -> OffsetCommitResponse:
+def accepted(name: str, topic_id: bytes, indexes: tuple[int, ...]) -> OffsetCommitResponse:
     """The answer to most commits: nothing is wrong with the partitions of one topic. It is never modified."""
     answers = b"".join([pack_answer(index, ErrorCode.NONE) for index in indexes])
     partitions = Rows(_ANSWERS, len(indexes), answers)
