@@ -22,13 +22,20 @@ def test_collects():
 """
 
 
-@pytest.mark.parametrize(("folder", "failed"), [("tests/pipeline", 0), ("tests/testing", 0), ("tests/broker", 1)])
-def test_a_socket_that_another_library_left_fails_no_test_after_it(
-    pytester: pytest.Pytester, folder: str, failed: int
+@pytest.mark.parametrize(
+    ("leaking", "collecting", "failed"),
+    [
+        pytest.param("tests/pipeline", "tests/zoo", 0, id="by another library in a test that uses none"),
+        pytest.param("tests/pipeline", "tests/server", 0, id="by another library before a test of our own sockets"),
+        pytest.param("tests/server", "tests/server", 1, id="by us"),
+    ],
+)
+def test_a_socket_that_is_left_fails_a_test_only_if_it_was_left(
+    pytester: pytest.Pytester, leaking: str, collecting: str, failed: int
 ) -> None:
-    for name, text in {f"{folder}/test_a.py": LEAK, "tests/zoo/test_b.py": COLLECT}.items():
+    for name, text in {f"{leaking}/test_a.py": LEAK, f"{collecting}/test_b.py": COLLECT}.items():
         path = pytester.path / name
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     plugins = ("-p", "tests.gate.left_sockets", "-p", "no:randomly", "-p", "no:asyncio", "-o", f"pythonpath={ROOT}")
     warnings = ("-W", "error::ResourceWarning", "-W", "error::pytest.PytestUnraisableExceptionWarning")
