@@ -48,6 +48,7 @@ class ConnectedClient:
         "last_fetch_ms",
         "last_heartbeat",
         "last_now",
+        "last_offset_fetch",
         "member_id",
         "opened_ms",
         "software",
@@ -71,6 +72,8 @@ class ConnectedClient:
         """The same of its last Fetch: a `UsualRequest`."""
         self.last_commit: tuple[object, bytes, int, Any, bytes] | None = None
         """What its last OffsetCommit has in common with the one that comes next; see `usual_commit.py`."""
+        self.last_offset_fetch: tuple[object, bytes, Any] | None = None
+        """As `last_heartbeat`."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 

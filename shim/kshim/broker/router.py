@@ -14,6 +14,7 @@ from kshim.broker.request import (
     HEARTBEAT,
     METADATA,
     OFFSET_COMMIT,
+    OFFSET_FETCH,
     PRODUCE,
     Handler,
     PendingReply,
@@ -250,6 +251,10 @@ class Router:
 
             if route.version >= usual_commit.FIRST_VERSION:
                 route.usual = usual_commit.UsualCommits(self.node, route).handle
+        elif route.api.key == OFFSET_FETCH:
+            from kshim.broker.handlers.groups.usual_offset_fetch import UsualOffsetFetch
+
+            route.usual = UsualOffsetFetch(self.node, route).handle
 
     def _refuse_version(self, frame: bytes, connection: Connection) -> None:
         """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""

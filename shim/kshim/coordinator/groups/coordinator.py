@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from kshim_protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
     from kshim_protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+    from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
     from kshim_protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -161,6 +162,13 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         """
         shard = self._homes.get(request.group_id)
         return None if shard is None else heartbeat(shard, request, now)
+
+    def offset_fetch_at_home(self, request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
+        """What `offset_fetch` answers where a node leads all shards, without a Step.
+
+        Raises KeyError for a group that is not in use or not loaded, and KafkaError as `offset_fetch.py` does: nothing is done.
+        """
+        return offset_fetch.fetched(self._homes.__getitem__, request, api_version)
 
     def home_of(self, group_id: str) -> Shard | None:
         """The shard of a group that is in use, where that is loaded."""

@@ -51,21 +51,25 @@ def offset_fetch(
     Unknown groups and offsets are no errors: offset -1. Members of the new protocol say who they are (v9+).
     Raises KafkaError (v1-7): COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
     """
-    if context.api_version >= _GROUPS_SINCE:
-        groups = tuple(_fetch_or_error(find_shard, group, request, context) for group in request.groups)
-        step.reply(ticket, OffsetFetchResponse(groups=groups))
-        return
-    fetch = _Fetch(find_shard, request.group_id, request, context)
+    step.reply(ticket, fetched(find_shard, request, context.api_version))
+
+
+def fetched(find_shard: FindShard[Shard], request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
+    """What `offset_fetch` answers, which raises what this raises."""
+    if api_version >= _GROUPS_SINCE:
+        groups = tuple(_fetch_or_error(find_shard, group, request, api_version) for group in request.groups)
+        return OffsetFetchResponse(groups=groups)
+    fetch = _Fetch(find_shard, request.group_id, request, api_version)
     requested = fetch.all_topics() if request.topics is None else request.topics
     topics = tuple([fetch.old_topic(topic.name, topic.partition_indexes) for topic in requested])
-    step.reply(ticket, OffsetFetchResponse(error_code=ErrorCode.NONE, topics=topics))
+    return OffsetFetchResponse(error_code=ErrorCode.NONE, topics=topics)
 
 
 def _fetch_or_error(
-    find_shard: FindShard[Shard], group: OffsetFetchRequestGroup, request: OffsetFetchRequest, context: RequestContext
+    find_shard: FindShard[Shard], group: OffsetFetchRequestGroup, request: OffsetFetchRequest, api_version: int
 ) -> OffsetFetchResponseGroup:
     try:
-        fetch = _Fetch(find_shard, group.group_id, request, context)
+        fetch = _Fetch(find_shard, group.group_id, request, api_version)
         found = fetch.shard.groups.get(group.group_id)
         if found is not None:
             found.require_may_fetch(group.member_id, group.member_epoch)
@@ -80,13 +84,13 @@ class _Fetch:
     __slots__ = ("group_id", "is_by_id", "requires_stable", "shard")
 
     def __init__(
-        self, find_shard: FindShard[Shard], group_id: str, request: OffsetFetchRequest, context: RequestContext
+        self, find_shard: FindShard[Shard], group_id: str, request: OffsetFetchRequest, api_version: int
     ) -> None:
         self.shard = find_shard(group_id)
         self.shard.require_loaded()
         self.group_id = group_id
         self.requires_stable = request.require_stable
-        self.is_by_id = context.api_version >= _TOPIC_ID_SINCE
+        self.is_by_id = api_version >= _TOPIC_ID_SINCE
 
     def answer(self, requested: tuple[OffsetFetchRequestTopics, ...] | None) -> OffsetFetchResponseGroup:
         """The offsets asked for; None: all there are. As in Kafka, unknown topic ids come last."""
@@ -152,6 +156,8 @@ class _Fetch:
 def _rows(indexes: Sequence[int], positions: Sequence[bytes], ends: Sequence[bytes]) -> bytes:
     """The partitions of a response: index, position, and error with no tags behind it."""
     count = len(indexes)
+    if count == 1:
+        return _pack_index(indexes[0]) + positions[0] + ends[0]
     parts = [b""] * (3 * count)
     parts[0::3], parts[1::3], parts[2::3] = map(_pack_index, indexes), positions, ends
     return b"".join(parts)
