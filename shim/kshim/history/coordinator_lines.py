@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
@@ -49,12 +50,13 @@ class Line(NamedTuple):
 
 def line_of(event: Event) -> Line | None:
     """The line for an event; None if another event of the same step has the line."""
-    if isinstance(event, AppendFailed):
-        return Line("ERROR", f"Could not write {event.what} of group {event.group_id}: {event.error.name}")
-    if isinstance(event, RecordsSkipped):
-        return Line("WARN", _skipped(event))
-    text = _text(event)
-    return None if text is None else Line("INFO", text)
+    kind = type(event)
+    text = _WORDINGS.get(kind, repr)(event)
+    return None if text is None else Line(_LEVELS.get(kind, "INFO"), text)
+
+
+def _not_written(event: AppendFailed) -> str:
+    return f"Could not write {event.what} of group {event.group_id}: {event.error.name}"
 
 
 def _skipped(event: RecordsSkipped) -> str:
@@ -66,52 +68,56 @@ def _skipped(event: RecordsSkipped) -> str:
     return f"Skipped {event.count} records of key type {event.key_type} ({known.name}), which is not supported"
 
 
-def _text(event: Event) -> str | None:
-    match event:
-        case Transition():
-            return _transition(event)
-        case MemberIdIssued() | MemberAdded() | MemberReplaced():
-            return _arrival(event)
-        case MemberRemoved():
-            return _removal(event)
-        case EpochRaised() | TargetComputed() | MemberReconciled() | MemberRefused():
-            return _with_epoch(event)
-        case LeaderReplaced(group_id=group, generation_id=generation, member=member):
-            return (
-                f"Group {group} has a new leader in generation {generation}: member {member.member_id}, as "
-                f"{event.previous_leader_id} did not rejoin in time"
-            )
-        case JoinCompleted(group_id=group, generation_id=generation, member_count=count):
-            return f"Stabilized group {group} generation {generation} with {count} members."
-        case AssignmentReceived(group_id=group, generation_id=generation, member=leader):
-            return (
-                f"Assignment received from leader {leader.member_id} for group {group} for generation {generation}. "
-                f"The group has {event.member_count} members, {event.static_member_count} of which are static."
-            )
-        case RebalanceCompleted(group_id=group, generation_id=generation, member_count=count):
-            return (
-                f"Completed the rebalance of group {group} to generation {generation} with {count} members: "
-                f"{event.join_ms} ms in the join phase, {event.sync_ms} ms in the sync phase"
-            )
-        case GroupLoaded(group_id=group, state=state, member_count=count):
-            kind = _KINDS.get(type(state), "classic")
-            return f"Loaded {kind} group {group} with {count} members in state {state}."
-        case GroupConverted(group_id=group):
-            empty = "" if event.member_count else "empty "
-            return f"[GroupId {group}] Converted the {empty}{event.from_kind} group to a {event.to_kind} group."
-        case DeliveryFailed(group_id=group, member=member):
-            how_many = counted(event.record_count, "delivery", "deliveries")
-            return (
-                f"[GroupId {group}] {how_many} of {event.topic_name}-{event.topic_partition} to member {member.member_id} did not "
-                f"succeed ({event.reason}): offsets {event.first_offset} to {event.last_offset}, held for {event.held_ms} ms, "
-                f"delivery count {event.delivery_count}."
-            )
-        case OffsetsRemoved():
-            return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
-        case SyncCompleted():
-            return None  # Kafka has no line for it
-        case _:
-            return repr(event)
+def _new_leader(event: LeaderReplaced) -> str:
+    return (
+        f"Group {event.group_id} has a new leader in generation {event.generation_id}: member {event.member.member_id}, as "
+        f"{event.previous_leader_id} did not rejoin in time"
+    )
+
+
+def _joined(event: JoinCompleted) -> str:
+    return f"Stabilized group {event.group_id} generation {event.generation_id} with {event.member_count} members."
+
+
+def _assigned(event: AssignmentReceived) -> str:
+    return (
+        f"Assignment received from leader {event.member.member_id} for group {event.group_id} for generation "
+        f"{event.generation_id}. The group has {event.member_count} members, {event.static_member_count} of which are static."
+    )
+
+
+def _completed(event: RebalanceCompleted) -> str:
+    return (
+        f"Completed the rebalance of group {event.group_id} to generation {event.generation_id} with {event.member_count} "
+        f"members: {event.join_ms} ms in the join phase, {event.sync_ms} ms in the sync phase"
+    )
+
+
+def _loaded(event: GroupLoaded) -> str:
+    kind = _KINDS.get(type(event.state), "classic")
+    return f"Loaded {kind} group {event.group_id} with {event.member_count} members in state {event.state}."
+
+
+def _converted(event: GroupConverted) -> str:
+    empty = "" if event.member_count else "empty "
+    return f"[GroupId {event.group_id}] Converted the {empty}{event.from_kind} group to a {event.to_kind} group."
+
+
+def _not_delivered(event: DeliveryFailed) -> str:
+    how_many = counted(event.record_count, "delivery", "deliveries")
+    return (
+        f"[GroupId {event.group_id}] {how_many} of {event.topic_name}-{event.topic_partition} to member "
+        f"{event.member.member_id} did not succeed ({event.reason}): offsets {event.first_offset} to {event.last_offset}, "
+        f"held for {event.held_ms} ms, delivery count {event.delivery_count}."
+    )
+
+
+def _offsets_removed(event: OffsetsRemoved) -> str:
+    return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
+
+
+def _synced(event: SyncCompleted) -> None:
+    """Kafka has no line for it."""
 
 
 def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberRefused) -> str:
@@ -164,7 +170,7 @@ def _transition(event: Transition) -> str | None:
             )
         case GroupState.PREPARING_REBALANCE:
             return (
-                f"Preparing to rebalance group {group} in state {new} with old generation {generation} "
+                f"Preparing to rebalance group {group} in state {new.value} with old generation {generation} "
                 f"(reason: {event.detail})."
             )
         case GroupState.EMPTY:
@@ -178,7 +184,7 @@ def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
     member = event.member
     if type(event.state) in _KINDS:
         return _arrival_with_epoch(event)
-    where = f"joins group {event.group_id} in {event.state} state."
+    where = f"joins group {event.group_id} in {event.state.value} state."
     client = f"client {member.client_id} at {member.client_host.removeprefix('/')}"
     unknown = (
         "Dynamic member with unknown member id"
@@ -258,3 +264,31 @@ def _removal(event: MemberRemoved) -> str:
             )
         case _:
             return f"Member {member.member_id} in group {group} has been removed ({event.cause})"
+
+
+_WORDINGS: Final[dict[type[Event], Callable[[Any], str | None]]] = {
+    Transition: _transition,
+    MemberIdIssued: _arrival,
+    MemberAdded: _arrival,
+    MemberReplaced: _arrival,
+    MemberRemoved: _removal,
+    EpochRaised: _with_epoch,
+    TargetComputed: _with_epoch,
+    MemberReconciled: _with_epoch,
+    MemberRefused: _with_epoch,
+    LeaderReplaced: _new_leader,
+    JoinCompleted: _joined,
+    AssignmentReceived: _assigned,
+    RebalanceCompleted: _completed,
+    SyncCompleted: _synced,
+    GroupLoaded: _loaded,
+    GroupConverted: _converted,
+    DeliveryFailed: _not_delivered,
+    OffsetsRemoved: _offsets_removed,
+    AppendFailed: _not_written,
+    RecordsSkipped: _skipped,
+}
+"""What words the events of each kind; others are logged as they are."""
+
+_LEVELS: Final = {AppendFailed: "ERROR", RecordsSkipped: "WARN"}
+"""Of what is more than information."""
