@@ -69,7 +69,7 @@ def find_alike(data: bytes, at: int, index: int, count: int) -> AlikeRecords | N
     reach = (count - 1) * stride + 1
     for place in places:
         column = data[place : place + reach : stride]
-        if column.count(column[0]) != count:
+        if column != column[:1] * count:
             count -= len(column.lstrip(column[:1]))
             reach = (count - 1) * stride + 1
     if (
@@ -137,8 +137,15 @@ def _end_of_headers(data: bytes, at: int, places: list[int]) -> int:
 def _timestamps(columns: list[bytes]) -> tuple[int, int, int]:
     """How many of the varints in these columns have a byte in each, and the least and the greatest of them."""
     count = len(columns[0])
-    if all(column.count(column[0]) == count for column in columns):
-        value, _ = decode_varlong(bytes(column[0] for column in columns), 0)
+    for column in columns:
+        if column != column[:1] * count:
+            break
+    else:  # all are the same
+        byte = columns[0][0]
+        if len(columns) == 1:
+            value = byte >> 1 ^ -(byte & 1)
+        else:
+            value, _ = decode_varlong(bytes(column[0] for column in columns), 0)
         return count, value, value
     if not columns[-1].isascii():
         count -= len(columns[-1].lstrip(_LAST_BYTES))

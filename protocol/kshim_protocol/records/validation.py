@@ -46,11 +46,16 @@ class RecordFacts:
 
     def add(self, alike: AlikeRecords) -> None:
         """The next records are these."""
-        self.count += alike.record_count
-        self.least_delta_ms = min(self.least_delta_ms, alike.least_delta_ms)
-        self.greatest_delta_ms = max(self.greatest_delta_ms, alike.greatest_delta_ms)
-        self.lacks_key = self.lacks_key or alike.lacks_key
-        self.largest_bytes = max(self.largest_bytes, alike.size_bytes)
+        count, _, size_bytes, least_delta_ms, greatest_delta_ms, lacks_key = alike
+        self.count += count
+        if least_delta_ms < self.least_delta_ms:
+            self.least_delta_ms = least_delta_ms
+        if greatest_delta_ms > self.greatest_delta_ms:
+            self.greatest_delta_ms = greatest_delta_ms
+        if lacks_key:
+            self.lacks_key = True
+        if size_bytes > self.largest_bytes:
+            self.largest_bytes = size_bytes
 
 
 def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_numbered: bool) -> int:
