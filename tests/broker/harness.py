@@ -187,11 +187,11 @@ class NodeUnderTest:
         self._tolerates_defects = tolerates_defects
         self._member_numbers = count(1)
         # Not those of an earlier run over the same files.
-        self._topic_numbers = count(1 + 1000 * len(list(storage.load_topics())))
+        self.topic_numbers = count(1 + 1000 * len(list(storage.load_topics())))
         self.storage = storage
         random_ids = RandomIds(
             lambda: f"00000000-0000-4000-8000-{next(self._member_numbers):012x}",
-            lambda: next(self._topic_numbers).to_bytes(6, "big") + bytes(10),
+            lambda: next(self.topic_numbers).to_bytes(6, "big") + bytes(10),
         )
         self.recorder: Recorder | None = None
         if record is not None:

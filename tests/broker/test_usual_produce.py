@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -102,6 +103,25 @@ def test_every_length_is_read_as_by_the_handler(version: int, value_bytes: int) 
         assert answer is not None
     pair.assert_same_logs()
     assert pair.takes_short_way(frame) == (value_bytes < 1_000_000)  # larger ones are refused
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_large_batch_is_not_read_as_the_end_of_a_client_id_that_is_not_there(version: int) -> None:
+    pair = a_pair()
+    where = topic_id(pair, "orders") if version >= 13 else "orders"
+    frame = frame_of(produce_of(where, a_batch(bytes(70_000))), version, client_id=None)
+    assert not pair.takes_short_way(frame)
+    pair.send(frame)
+    pair.assert_same_logs()
+
+
+def test_any_topic_id_will_do() -> None:
+    pair = a_pair()
+    for node in pair.nodes:
+        node.topic_numbers = count(0xFF << 40)
+        node.topic("random", 1)
+    assert topic_id(pair, "random")[0] > 127
+    assert pair.takes_short_way(frame_of(produce_of(topic_id(pair, "random"), a_batch(b"1")), 13))
 
 
 def test_a_place_is_looked_up_again_once_topics_have_changed() -> None:

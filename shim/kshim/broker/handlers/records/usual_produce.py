@@ -133,9 +133,11 @@ class UsualProduce:
             raise IndexError
         if self._route.version >= _TOPIC_IDS_FROM:
             at = topic_at + len(ZERO_UUID)
+        elif frame[topic_at] > 127:
+            raise IndexError
         else:
             at = topic_at + frame[topic_at]  # its length, and one
-        if frame[at] != _ONE or frame[topic_at] > 127:
+        if frame[at] != _ONE:
             raise IndexError
         return at + 1
 
