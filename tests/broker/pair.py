@@ -20,8 +20,10 @@ class RawClient(Client):
     def __init__(self, node: NodeUnderTest) -> None:
         super().__init__(node, "tester", "/127.0.0.1")
         self.frames: list[bytes | None] = []
+        self.owed_count = 0
 
     def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
+        self.owed_count -= 1
         self.frames.append(frame if frame is None else b"".join((frame, *rest)))
 
 
@@ -47,12 +49,17 @@ class Pair:
         """The two ends of what stands for one connection."""
         return self._connections[connection]
 
+    def is_waiting(self, connection: int = 0) -> bool:
+        """Whether a request that was sent has no answer yet; a client sends no other until then."""
+        return self.clients(connection)[0].owed_count > 0
+
     def send(self, frame: bytes, connection: int = 0) -> list[bytes | None]:
         """What the first answers, which the second has to answer, too; to requests that have waited as well."""
         closings = []
         for node, client in zip(self.nodes, self.clients(connection), strict=True):
             for clients in self._connections:
                 clients[self.nodes.index(node)].frames.clear()
+            client.owed_count += 1
             try:
                 node.route(frame, client)
                 closings.append("")
