@@ -92,6 +92,10 @@ def _uvarint_at(data: bytes, at: int) -> tuple[int, int]:
 
 def uvarint(value: int) -> bytes:
     """An unsigned varint."""
+    if value < 1 << 7:
+        return bytes((value,))
+    if value < 1 << 14:
+        return (value & 0x7F | 0x80 | value >> 7 << 8).to_bytes(2, "little")
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

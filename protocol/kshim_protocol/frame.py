@@ -25,6 +25,8 @@ MAX_VARINT_BYTES = 5
 """An unsigned varint ends after this many bytes or is malformed."""
 
 _HEADER_START = struct.Struct(">hhih")
+_SIZE_ID_NO_TAGS = struct.Struct(">i4sx")
+_SIZE_ID = struct.Struct(">i4s")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 _SIZE_CORRELATION_NO_TAGS = struct.Struct(">iix")
 _SIZE_AND_HEADER = struct.Struct(">ihhih")
@@ -103,6 +105,21 @@ def build_response_frame(correlation_id: int, body: bytes, *, flexible: bool) ->
     if flexible:
         return _SIZE_CORRELATION_NO_TAGS.pack(5 + len(body), correlation_id) + body
     return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
+
+
+def build_answer(request_frame: bytes, body: bytes, *, flexible: bool) -> bytes:
+    """The same for a request that came in `request_frame` (without its size), whose correlation id is not taken apart."""
+    if flexible:
+        return _SIZE_ID_NO_TAGS.pack(5 + len(body), request_frame[4:8]) + body
+    return _SIZE_ID.pack(4 + len(body), request_frame[4:8]) + body
+
+
+def build_answer_around(request_frame: bytes, before: bytes, records: bytes, behind: bytes) -> list[bytes]:
+    """The same in the pieces of `build_response_pieces`, flexible, for a body of these three of which only the records may be large."""
+    start = _SIZE_ID_NO_TAGS.pack(5 + len(before) + len(records) + len(behind), request_frame[4:8])
+    if len(records) < LARGE_PIECE_BYTES:
+        return [b"".join((start, before, records, behind))]
+    return [start + before, records, behind]
 
 
 def build_response_pieces(correlation_id: int, body: list[bytes], *, flexible: bool) -> list[bytes]:

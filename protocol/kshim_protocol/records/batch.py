@@ -37,6 +37,7 @@ _OFFSET_AND_LENGTH = run_of("base_offset", "batch_length")
 _PLACE = run_of("base_offset", "partition_leader_epoch")
 
 _MAGIC = 2
+_LAST_CODEC = int(Compression.ZSTD)
 _FEW_RECORDS = 3
 _LARGE_VALUE_BYTES = 500  # some less than what SMALL_VARINTS reaches to
 _WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
@@ -147,31 +148,31 @@ def validate_batch(data: bytes) -> BatchHeader:
 
     Raises CorruptBatchError, InvalidBatchError. Kafka: ProduceRequest.validateRecords, LogValidator.
     """
-    if len(data) > MAGIC_AT and data[MAGIC_AT] != _MAGIC:
+    size_bytes = len(data)
+    if size_bytes > MAGIC_AT and data[MAGIC_AT] != _MAGIC:
         raise _invalid(f"magic is {data[MAGIC_AT]}, not 2", "magic", MAGIC_AT)
-    if len(data) < HEADER_BYTES:
-        raise _invalid(f"{len(data)} bytes hold no whole batch", "base_offset", 0)
-    # As BatchHeader._make(...), which is a function of Python's own in between: each Produce comes here.
-    header = tuple.__new__(BatchHeader, _HEADER.unpack_from(data))
-    if header.batch_length < MIN_BATCH_LENGTH:
-        raise _corrupt(f"{header.batch_length} is too short", "batch_length", 8)
-    if header.batch_length != len(data) - OVERHEAD_BYTES:
-        raise _invalid(f"{header.batch_length} in {len(data)} bytes: not one whole batch", "batch_length", 8)
-    if (crc := _crc_of(data)) != header.crc:
-        raise _corrupt(f"{header.crc:08x} in the header, {crc:08x} computed", "crc", 17)
-    attributes = header.attributes
-    if attributes & COMPRESSION_BITS > Compression.ZSTD:
+    if size_bytes < HEADER_BYTES:
+        raise _invalid(f"{size_bytes} bytes hold no whole batch", "base_offset", 0)
+    values = _HEADER.unpack_from(data)
+    _, length, _, _, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = values
+    if length < MIN_BATCH_LENGTH:
+        raise _corrupt(f"{length} is too short", "batch_length", 8)
+    if length != size_bytes - OVERHEAD_BYTES:
+        raise _invalid(f"{length} in {size_bytes} bytes: not one whole batch", "batch_length", 8)
+    if (computed := _crc_of(data)) != crc:
+        raise _corrupt(f"{crc:08x} in the header, {computed:08x} computed", "crc", 17)
+    if attributes & COMPRESSION_BITS > _LAST_CODEC:
         raise _invalid(f"no compression codec {attributes & COMPRESSION_BITS}", "attributes", ATTRIBUTES_AT)
     if attributes & CONTROL_BIT:
         raise _invalid("clients may not write control batches", "attributes", ATTRIBUTES_AT)
-    count = header.record_count
-    if count < 1 or count != header.last_offset_delta + 1:
-        raise _invalid(f"{count}, but the last offset delta is {header.last_offset_delta}", "record_count", 57)
-    if not attributes & COMPRESSION_BITS and count * MIN_RECORD_BYTES > len(data) - HEADER_BYTES:
-        raise _invalid(f"{count} records in {len(data) - HEADER_BYTES} bytes", "record_count", 57)
-    if header.producer_id >= 0 and header.base_sequence < 0:
+    if count < 1 or count != last_offset_delta + 1:
+        raise _invalid(f"{count}, but the last offset delta is {last_offset_delta}", "record_count", 57)
+    if not attributes & COMPRESSION_BITS and count * MIN_RECORD_BYTES > size_bytes - HEADER_BYTES:
+        raise _invalid(f"{count} records in {size_bytes - HEADER_BYTES} bytes", "record_count", 57)
+    if producer_id >= 0 and base_sequence < 0:
         raise _invalid("producer id without a sequence", "base_sequence", 53)
-    return header
+    # As BatchHeader._make(...), which is a function of Python's own in between: each Produce comes here.
+    return tuple.__new__(BatchHeader, values)
 
 
 def crc_matches(batch: bytes) -> bool:
@@ -184,6 +185,11 @@ def set_base_offset(batch: bytes, offset: int, leader_epoch: int = 0) -> bytes:
     base_offset, length, epoch = _PLACE.unpack_from(batch)
     if base_offset == offset and epoch == leader_epoch:
         return batch
+    return placed(batch, offset, length, leader_epoch)
+
+
+def placed(batch: bytes, offset: int, length: int, leader_epoch: int) -> bytes:
+    """The same for a batch that has other fields there, and `length`."""
     place = _PLACE.pack(offset, length, leader_epoch)
     if len(batch) < _WORTH_A_VIEW_BYTES:
         return place + batch[_PLACE.size :]

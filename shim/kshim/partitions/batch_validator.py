@@ -66,7 +66,8 @@ class BatchValidator:
         self._after_max_ms: int = value("message.timestamp.after.max.ms")
         self._max_record_bytes: int = value("max.decompressed.message.bytes")
         self._segment_bytes: int = value("segment.bytes")
-        self._coordinator_max_bytes = min(self.max_bytes, self._segment_bytes)
+        self.writable_max_bytes = min(self.max_bytes, self._segment_bytes)
+        """A batch of more is refused."""
         self.codec = _CODECS[value("compression.type")]
 
     def check(self, data: bytes) -> BatchHeader:
@@ -74,7 +75,8 @@ class BatchValidator:
 
         Raises KafkaError: MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, INVALID_RECORD. Raises RejectedRecords INVALID_RECORD.
         """
-        self.check_size(len(data))
+        if len(data) > self.max_bytes:
+            self.check_size(len(data))
         try:
             return validate_batch(data)
         except InvalidBatchError as error:
@@ -142,7 +144,7 @@ class BatchValidator:
 
     def check_coordinator_batch(self, batch: bytes) -> None:
         """What a log asks of its own coordinator, too. Raises KafkaError: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
-        if len(batch) > self._coordinator_max_bytes:
+        if len(batch) > self.writable_max_bytes:
             self.check_size(len(batch))
             self.check_segment(batch)
 

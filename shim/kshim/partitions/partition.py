@@ -113,21 +113,24 @@ class Partition:
         services = self._services
         if services.before_append is not None:
             services.before_append(self)
-        base_offset = self.log.append(batch)
+        log = self._log
+        if log is None:
+            log = self.log
+        base_offset = log.append(batch)
         size_bytes = stable_bytes = len(batch)
         services.appended(self, size_bytes)
         producers = self.producers
         if producers is not None:
-            if producers.transactions or batch[PRODUCER_ID_AT] < 0x80:
+            if batch[PRODUCER_ID_AT] < 0x80 or producers.transactions:
                 try:
-                    stable_bytes = producers.after_append(self.log, self.high_watermark, batch, base_offset, now_ms)
+                    stable_bytes = producers.after_append(log, self.high_watermark, batch, base_offset, now_ms)
                 except LogError as error:  # how much may be read now is not known
                     services.report(error, self)
                     services.fetch_purgatory.release(self)
             producers.unsaved_bytes += size_bytes
             if producers.unsaved_bytes > SNAPSHOT_BYTES:
                 services.snapshot_due(self)
-        if services.fetch_purgatory and not services.hides_undurable:
+        if not services.hides_undurable:
             services.fetch_purgatory.appended(self, size_bytes, stable_bytes)
         return base_offset
 
@@ -227,7 +230,9 @@ class Partition:
     @property
     def high_watermark(self) -> int:
         """End of what consumers may read: with one replica, the end of the log, or of what is durable in it."""
-        log = self.log
+        log = self._log
+        if log is None:
+            log = self.log
         return log.durable_offset if self._services.hides_undurable else log.end_offset
 
     @property

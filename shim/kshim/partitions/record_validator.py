@@ -41,6 +41,8 @@ class CheckedRecords:
     `facts` are None where the package that reads the codec is not installed: then the batch is taken as it is.
     """
 
+    __slots__ = ("batch", "facts")
+
     def __init__(self, facts: RecordFacts | None, batch: bytes | None) -> None:
         self.facts = facts
         self.batch = batch

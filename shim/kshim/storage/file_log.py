@@ -21,7 +21,7 @@ from kshim.storage.segments.segment_list import SegmentList
 from kshim.storage.segments.segment_replacement import Replacement
 from kshim.storage.start_offset import START_OFFSET_FILE, read_start_offset, write_start_offset
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
-from kshim_protocol.records.batch import iter_batches, set_base_offset
+from kshim_protocol.records.batch import iter_batches, placed
 from kshim_protocol.records.layout import LOG_FIELDS
 from kshim_protocol.records.scan import last_offset_of_run
 
@@ -118,7 +118,7 @@ class FileLog:
         size_bytes = length + 12
         assert size_bytes == len(batch), "not one whole batch"
         if base_offset != offset or leader_epoch != self.leader_epoch:
-            batch = set_base_offset(batch, offset, self.leader_epoch)
+            batch = placed(batch, offset, length, self.leader_epoch)
         last_offset = offset + last_offset_delta
         segment = self._segments.active or self._roll(offset)
         if segment.size_bytes and (

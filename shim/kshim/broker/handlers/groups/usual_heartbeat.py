@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -56,6 +56,5 @@ class UsualHeartbeat:
         if body is None:
             body = self._bodies[response.error_code] = route.response_codec.build(response)
         client.last_now, client.last_api = now, route.api
-        correlation_id = int.from_bytes(frame[4:_BEHIND_CORRELATION_ID], "big", signed=True)
-        connection.reply(build_response_frame(correlation_id, body, flexible=route.response_is_flexible))
+        connection.reply(build_answer(frame, body, flexible=route.response_is_flexible))
         return True

@@ -17,7 +17,7 @@ from kshim.broker.request import PendingReply
 from kshim.partitions.fetch_purgatory import WaitingFetch
 from kshim_protocol.compiler_source import uvarint
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.frame import build_response_pieces, parse_request_header
+from kshim_protocol.frame import build_answer, build_answer_around, parse_request_header
 from kshim_protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -171,19 +171,16 @@ class UsualFetch:
     def _reply(self, known: UsualRequest, frame: bytes, connection: Connection, found: tuple[int, bytes]) -> None:
         high_watermark, data = found
         log_start_offset, session = known.partition.log.start_offset, known.session
-        body = None
         if session is not None:
             if not data and not session.is_news(known.key, high_watermark, log_start_offset):
-                body = [known.nothing]
-            else:
-                session.note(known.key, high_watermark, log_start_offset)
-        if body is None:
-            before, before_records, behind = known.answer
-            numbers = _numbers.pack(high_watermark, high_watermark, log_start_offset)
-            body = [before + numbers + before_records + uvarint(len(data) + 1), data, behind]
-        correlation_id = int.from_bytes(frame[4:_CLIENT_ID_AT], "big", signed=True)
-        first, *rest = build_response_pieces(correlation_id, body, flexible=True)
-        connection.reply(first, rest)
+                connection.reply(build_answer(frame, known.nothing, flexible=True))
+                return
+            session.note(known.key, high_watermark, log_start_offset)
+        before, before_records, behind = known.answer
+        numbers = _numbers.pack(high_watermark, high_watermark, log_start_offset)
+        before += numbers + before_records + uvarint(len(data) + 1)
+        pieces = build_answer_around(frame, before, data, behind)
+        connection.reply(pieces[0], pieces[1:])
 
     def _answer(self, known: UsualRequest, frame: bytes, connection: Connection, offset: int) -> None:
         """Answer a request that has waited."""

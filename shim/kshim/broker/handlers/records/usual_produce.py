@@ -10,12 +10,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshim.broker.leader_checks import check_leader
 from kshim.broker.request import PendingReply
 from kshim.partitions.record_validator import AT_ONCE_RECORDS, CheckedRecords
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
 from kshim_protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kshim_protocol.records.layout import COMPRESSION_BITS, HEADER_BYTES, TRANSACTIONAL_BIT
 from kshim_protocol.records.validation import RecordFacts, check_records
@@ -33,6 +32,7 @@ FIRST_VERSION: Final = 9
 """From here on requests are flexible."""
 _TOPIC_IDS_FROM: Final = 13
 _CLIENT_ID_AT: Final = 8  # behind api key, version and correlation id
+_MOST_CLIENT_ID_BYTES: Final = 0x7FFF
 _TOPIC_BEHIND: Final = 9
 """So many bytes behind the client id stands the first topic: tags, transactional id, acks, timeout and how many there are."""
 _ONE: Final = 2  # how a compact array says that it has one element
@@ -103,8 +103,7 @@ class UsualProduce:
         except Exception as error:
             self._refuse(frame, connection, error)
         else:
-            correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-            connection.reply(build_response_frame(correlation_id, before + numbers + behind, flexible=True))
+            connection.reply(build_answer(frame, before + numbers + behind, flexible=True))
         finally:
             purgatory.let_go()
         return True
@@ -125,12 +124,11 @@ class UsualProduce:
 
     def _index_at(self, frame: bytes) -> int:
         """Where the index of the partition stands in a request of one batch. Raises IndexError for other requests."""
-        if frame[_CLIENT_ID_AT] > 127:  # null
-            raise IndexError
-        at = _behind_client_id(frame)
+        length = frame[_CLIENT_ID_AT] << 8 | frame[_CLIENT_ID_AT + 1]
+        at = _CLIENT_ID_AT + 2 + length
         topic_at = at + _TOPIC_BEHIND
-        if frame[at] or frame[at + 1] or frame[topic_at - 1] != _ONE:  # tags, or a transactional id
-            raise IndexError
+        if length > _MOST_CLIENT_ID_BYTES or frame[at] or frame[at + 1] or frame[topic_at - 1] != _ONE:
+            raise IndexError  # the client id is null, there are tags, or a transactional id
         if self._route.version >= _TOPIC_IDS_FROM:
             at = topic_at + len(ZERO_UUID)
         elif frame[topic_at] > 127:
@@ -188,8 +186,9 @@ class UsualProduce:
 
         Raises KafkaError, LogError, ProtocolError for what is to be refused.
         """
-        check_leader(self._node, partition)
         validator = topic.batch_validator(self._cluster.config)
+        if partition.leader.leader_id != self._node.node_id or len(batch) > validator.writable_max_bytes:
+            return None
         header = validator.check(batch)
         if validator.codec or header.attributes & (COMPRESSION_BITS | TRANSACTIONAL_BIT):
             return None
@@ -200,6 +199,4 @@ class UsualProduce:
             return None
         if header.producer_id >= 0 and partition.require_producers().check(header) is not None:
             return None
-        admitted = validator.admit(batch, header, CheckedRecords(facts, None), now_ms)
-        validator.check_segment(admitted[0])
-        return admitted
+        return validator.admit(batch, header, CheckedRecords(facts, None), now_ms)

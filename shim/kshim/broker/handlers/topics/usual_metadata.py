@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshim.broker.handlers.topics.metadata import described, found_topics
 from kshim_protocol.errors import KafkaError
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _CLIENT_ID_AT: Final = 8  # behind api key, version and correlation id
+_MOST_CLIENT_ID_BYTES: Final = 0x7FFF
 _MOST_KEPT: Final = 64
 _MOST_BYTES: Final = 32 * 1024  # of a request and its answer
 
@@ -52,9 +53,13 @@ class UsualMetadata:
         if self._versions != versions:
             self._versions = versions
             self._kept.clear()
-        length = int.from_bytes(frame[_CLIENT_ID_AT : _CLIENT_ID_AT + 2], "big", signed=True)
+        if len(frame) < _CLIENT_ID_AT + 2:
+            return False
+        length = frame[_CLIENT_ID_AT] << 8 | frame[_CLIENT_ID_AT + 1]
+        if length > _MOST_CLIENT_ID_BYTES:
+            length = 0  # it is null
         listener_name = connection.listener_name
-        key = listener_name, frame[_CLIENT_ID_AT + 2 + max(length, 0) :]
+        key = listener_name, frame[_CLIENT_ID_AT + 2 + length :]
         kept = self._kept.get(key)
         if kept is None or kept.facts != self._facts(listener_name):
             kept = self._made(frame, listener_name)
@@ -66,8 +71,7 @@ class UsualMetadata:
                 self._kept[key] = kept
         route, client = self._route, connection.client
         client.last_now, client.last_api = now, route.api
-        correlation_id = int.from_bytes(frame[4:_CLIENT_ID_AT], "big", signed=True)
-        connection.reply(build_response_frame(correlation_id, kept.body, flexible=route.response_is_flexible))
+        connection.reply(build_answer(frame, kept.body, flexible=route.response_is_flexible))
         return True
 
     def _facts(self, listener_name: str) -> object:
