@@ -44,6 +44,8 @@ _BASE: Final = {
     # The other way reads __consumer_offsets as empty: see kshim_pipeline.inputs.kafka.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     "spark.ui.showConsoleProgress": "false",
+    # Else each call that names a column makes five more to tell the JVM its place in our source, for messages that we do not print.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _BASE_LOCAL: Final = {
     # Nothing outside this machine takes part, and a host name that resolves to nothing must not matter.
