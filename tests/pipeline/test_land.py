@@ -179,6 +179,7 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
         (COMMIT.key, None),
         (b"\0\x03\0\x01g", b"\0\0rest"),
         (COMMIT.key, b"\0\x09new"),
+        (COMMIT.key, b"\0"),
         (b"\0\x63", b"\0\0"),
         (None, b"x"),
     ]
@@ -193,10 +194,10 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
     ).save()
     counts = Counts()
     counts.add(counting.get, len(rows) + 2)
-    assert (counts.records, counts.unknown) == (12, 6)
-    assert counts.by_kind == {"offset_commit": 3, "group_metadata": 1, "consumer_group_metadata": 1}
+    assert (counts.records, counts.unknown) == (13, 7)
+    assert counts.by_kind == {"offset_commit": 4, "group_metadata": 1, "consumer_group_metadata": 1}
     assert counts.unknown_names == {
-        *("key type 1 value version 9", "key type 99", "key type none"),
+        *("key type 1 value version 9", "key type 1 value version none", "key type 99", "key type none"),
         *("event version 7", "event version none", "key type 9 of __share_group_state"),
     }
-    assert "2 of 14 offsets had no record" in counts.sentences()[-1]
+    assert "2 of 15 offsets had no record" in counts.sentences()[-1]

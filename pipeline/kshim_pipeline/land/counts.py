@@ -19,46 +19,52 @@ _READ_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3, 4)}
 _RECORDS: Final = "records"
 _UNKNOWN: Final = "unknown"
 _UNKNOWN_NAMES: Final = "unknown_names"
+_KEY_TYPE: Final = "counted_key_type"
+_VERSION: Final = "counted_version"
+_UNKNOWN_NAME: Final = "counted_unknown_name"
 
 
 def observed(records: DataFrame, counting: Observation) -> DataFrame:
     """The same records; Spark counts them by kind when they are computed, for `Counts.add`."""
-    is_offsets = F.col("topic") == OFFSETS_TOPIC
-    is_share_state = F.col("topic") == SHARE_STATE_TOPIC
-    key_type, version = _int16("key"), _int16("value")
-    is_known = F.lit(False)
+    with_types = records.withColumns({_KEY_TYPE: _int16("key"), _VERSION: _int16("value")})
+    # What is counted is in columns of its own first: each expression is planned, and evaluated, as often as it is named.
+    with_names = with_types.withColumn(_UNKNOWN_NAME, _unknown_name())
+    of_offsets = F.when(F.col("topic") == OFFSETS_TOPIC, F.col(_KEY_TYPE))
+    return (
+        with_names.withColumn(_KEY_TYPE, of_offsets)
+        .observe(
+            counting,
+            F.count(F.lit(1)).alias(_RECORDS),
+            F.count(_UNKNOWN_NAME).alias(_UNKNOWN),
+            # As a text: an observation gives Python no arrays.
+            F.array_join(F.collect_set(_UNKNOWN_NAME), "\n").alias(_UNKNOWN_NAMES),
+            *(F.count_if(F.col(_KEY_TYPE) == type_).alias(str(type_)) for type_ in KINDS),
+        )
+        .select(*records.columns)
+    )
+
+
+def _unknown_name() -> Column:
+    """What a record is that nothing here can read, by its topic and types; null: it is known, or of another topic."""
+    topic, key_type, version = F.col("topic"), F.col(_KEY_TYPE), F.col(_VERSION)
+    is_known = key_type.isin(*KINDS.keys() - _READ_VERSIONS.keys())
     for type_, versions in _READ_VERSIONS.items():
         is_known |= (key_type == type_) & (F.col("value").isNull() | version.isin(*versions))
-    for type_ in KINDS:
-        if type_ not in _READ_VERSIONS:
-            is_known |= key_type == type_
-    event_version = F.when(
-        F.col("topic") == EVENTS_TOPIC,
-        F.coalesce(F.get_json_object(F.col("value").cast("string"), "$.v"), F.lit("none")),
-    )
-    is_share_kind = F.coalesce(key_type.isin(*SHARE_STATE_KINDS), F.lit(False))
-    is_unknown = (
-        (is_offsets & ~F.coalesce(is_known, F.lit(False)))
-        | (is_share_state & ~is_share_kind)
-        | F.coalesce(~event_version.isin(*map(str, EVENT_VERSIONS)), F.lit(False))
-    )
-    of_events = F.concat(F.lit("event version "), event_version)
-    of_offsets = F.concat(
-        F.lit("key type "),
-        F.coalesce(key_type.cast("string"), F.lit("none")),
-        F.when(is_share_state, F.lit(f" of {SHARE_STATE_TOPIC}"))
-        .when(key_type.isin(*_READ_VERSIONS), F.concat(F.lit(" value version "), version.cast("string")))
-        .otherwise(""),
-    )
-    unknown_name = F.coalesce(of_events, of_offsets)
-    counts = [F.count(F.when(is_offsets & (key_type == type_), 1)).alias(str(type_)) for type_ in KINDS]
-    return records.observe(
-        counting,
-        F.count(F.lit(1)).alias(_RECORDS),
-        F.count(F.when(is_unknown, 1)).alias(_UNKNOWN),
-        # As a text: an observation gives Python no arrays.
-        F.array_join(F.collect_set(F.when(is_unknown, unknown_name)), "\n").alias(_UNKNOWN_NAMES),
-        *counts,
+    event_version = F.coalesce(F.get_json_object(F.col("value").cast("string"), "$.v"), F.lit("none"))
+    name = F.concat(F.lit("key type "), F.coalesce(key_type.cast("string"), F.lit("none")))
+    has_versions = key_type.isin(*_READ_VERSIONS)
+    version_name = F.coalesce(version.cast("string"), F.lit("none"))
+    of_offsets = F.when(has_versions, F.concat(name, F.lit(" value version "), version_name)).otherwise(name)
+    return (
+        F.when((topic == OFFSETS_TOPIC) & ~F.coalesce(is_known, F.lit(False)), of_offsets)
+        .when(
+            (topic == SHARE_STATE_TOPIC) & ~F.coalesce(key_type.isin(*SHARE_STATE_KINDS), F.lit(False)),
+            F.concat(name, F.lit(f" of {SHARE_STATE_TOPIC}")),
+        )
+        .when(
+            (topic == EVENTS_TOPIC) & ~event_version.isin(*map(str, EVENT_VERSIONS)),
+            F.concat(F.lit("event version "), event_version),
+        )
     )
 
 
