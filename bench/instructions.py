@@ -374,7 +374,7 @@ def end_to_end(broker: AnyBroker) -> Callable[[], object]:
 def end_to_end_in_session(broker: AnyBroker) -> Callable[[], object]:
     """The same, for a consumer with a session."""
     producer, consumer = broker.peer(), broker.peer()
-    produced = frame_of(_produce(_equal_records(1)), 9)
+    produced = frame_of(produce_request(records_alike(1)), 9)
     session_id = consumer.ask(_fetch_request(0, max_wait_ms=0, session_epoch=0), 12).session_id
     offsets = count()
 

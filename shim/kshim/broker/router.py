@@ -8,19 +8,8 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import (
-    API_VERSIONS,
-    FETCH,
-    HEARTBEAT,
-    METADATA,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    PRODUCE,
-    Handler,
-    PendingReply,
-    Route,
-    find_handler,
-)
+from kshim.broker.request import API_VERSIONS, Handler, PendingReply, Route, find_handler
+from kshim.broker.short_ways import short_way
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
@@ -220,41 +209,9 @@ class Router:
             handler = guarded(api, handler, authorizer)
         route = Route(api, version, self.intercepted(api, handler))
         if self._intercept is None and authorizer is None:
-            self._shorten(route)
+            route.usual = short_way(self.node, route)
         self._routes[api_key, version] = route
         return route
-
-    def _shorten(self, route: Route) -> None:
-        """Give the requests that are most frequent their short ways."""
-        if route.api.key == PRODUCE:
-            from kshim.broker.handlers.records import usual_produce
-
-            if route.version >= usual_produce.FIRST_VERSION:
-                route.usual = usual_produce.UsualProduce(self.node, route).handle
-        elif route.api.key == FETCH:
-            from kshim.broker.handlers.records import usual_fetch
-
-            if route.version >= usual_fetch.FIRST_VERSION:
-                route.usual = usual_fetch.UsualFetch(self.node, route).handle
-        elif route.api.key == METADATA:
-            from kshim.broker.handlers.topics.usual_metadata import UsualMetadata
-
-            route.usual = UsualMetadata(self.node, route).handle
-        elif self.node.cluster.leadership.is_spread:
-            pass
-        elif route.api.key == HEARTBEAT:
-            from kshim.broker.handlers.groups.usual_heartbeat import UsualHeartbeat
-
-            route.usual = UsualHeartbeat(self.node, route).handle
-        elif route.api.key == OFFSET_COMMIT:
-            from kshim.broker.handlers.groups import usual_commit
-
-            if route.version >= usual_commit.FIRST_VERSION:
-                route.usual = usual_commit.UsualCommits(self.node, route).handle
-        elif route.api.key == OFFSET_FETCH:
-            from kshim.broker.handlers.groups.usual_offset_fetch import UsualOffsetFetch
-
-            route.usual = UsualOffsetFetch(self.node, route).handle
 
     def _refuse_version(self, frame: bytes, connection: Connection) -> None:
         """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Now
 
-FIRST_VERSION: Final = 8
-"""From here on requests are flexible."""
 _TOPIC_IDS_FROM: Final = 10
 _BEHIND_CORRELATION_ID: Final = 8
 _POSITION_BYTES: Final = 12  # offset and leader epoch

@@ -29,7 +29,7 @@ class UsualOffsetFetch:
         self._host = node.cluster.coordinators[OFFSETS_TOPIC]
         self._route = route
 
-    def handle(self, frame: bytes, connection: Connection, now: Now) -> bool:
+    def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> bool:
         """Handle a request of a client that may ask; False, and nothing is done, if that is for the handler to do."""
         route, client, coordinator = self._route, connection.client, self._host.made
         if coordinator is None or self._cluster.durability.replies_wait:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kshim.partitions.partition import Partition, Topic
 
 
-FIRST_VERSION: Final = 12
-"""From here on requests are flexible."""
 _TOPIC_IDS_FROM: Final = 13
 _REPLICA_STATE_FROM: Final = 15  # before, the id of a replica stands at the beginning
 _CLIENT_ID_AT: Final = 8  # behind api key, version and correlation id

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kshim.partitions.partition import Partition, Topic
 
 
-FIRST_VERSION: Final = 9
-"""From here on requests are flexible."""
 _TOPIC_IDS_FROM: Final = 13
 _CLIENT_ID_AT: Final = 8  # behind api key, version and correlation id
 _MOST_CLIENT_ID_BYTES: Final = 0x7FFF
