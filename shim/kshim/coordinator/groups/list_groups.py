@@ -19,6 +19,8 @@ _FLEXIBLE_SINCE: Final = 3
 _FILTER_WORDS: Final = {"NotReady": "not_ready"}
 """States whose word in a filter is not that of the answer in lower case: as in Kafka, `NotReady` finds nothing."""
 
+_Kind = tuple[type, AnyGroupState, str | None]
+
 
 def list_groups(
     shards: list[Shard], request: ListGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
@@ -32,20 +34,25 @@ def list_groups(
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
     layout = layout_of(ListedGroup, max(context.api_version, _FLEXIBLE_SINCE), is_flexible=True)
-    ends: dict[tuple[type, AnyGroupState, str | None], bytes] = {}  # what stands behind the id is the same for most
+    ends: dict[_Kind, bytes] = {}  # what stands behind the id is the same for most
+    end: bytes | None = b""
+    last_class: type | None = None  # of the group before, which mostly are those of the next one
+    last_state: AnyGroupState | None = None
+    last_type: str | None = None
     parts: list[bytes] = []
     few = len(SIZES)
     for shard in shards:
         for group in shard.groups.values():
             state, protocol_type = group.state, group.protocol_type
-            kind = type(group), state, protocol_type
-            end = ends.get(kind)
-            if end is None:
-                word = state.value
-                is_wanted = (not states or _FILTER_WORDS.get(word, word.lower()) in states) and (
-                    not types or group.kind.value in types
-                )
-                end = ends[kind] = _end(layout, protocol_type or "", word, group.kind.value) if is_wanted else b""
+            if state is not last_state or protocol_type is not last_type or type(group) is not last_class:
+                last_class, last_state, last_type = kind = type(group), state, protocol_type
+                end = ends.get(kind)
+                if end is None:
+                    word = state.value
+                    is_wanted = (not states or _FILTER_WORDS.get(word, word.lower()) in states) and (
+                        not types or group.kind.value in types
+                    )
+                    end = ends[kind] = _end(layout, protocol_type or "", word, group.kind.value) if is_wanted else b""
             if end:  # `build_text` in place: a call for each group is a fifth of it all
                 group_id = group.group_id.encode()
                 size_bytes = len(group_id)
