@@ -3,12 +3,14 @@
 Tests of real clients wait for most of their time, and unit tests compute. They take turns, so that both cores have work
 from the beginning to the end; `--no-loadscope-reorder` is needed for that: pytest-xdist would begin with the files of most
 tests. The last files are those of unit tests, which are short, so that no worker ends alone. With `--dist loadfile` the
-files of Spark go to one worker, as its first, because every worker that ran one would start a Spark of its own.
+files of Spark go to one worker, as its first, because every worker that ran one would start a Spark of its own. That worker
+ends last, so the files of the pipeline that need no Spark go to the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 SPARK = ("integration/spark", "tests/pipeline")
+"""Folders in which those files are of Spark that name its session: mypy demands the type of each fixture."""
 WAITING = (
     "integration/kafka_python",
     "integration/java",
@@ -35,11 +38,20 @@ LAST_WAITING = 0.8
 """How far the run is, of 1, when the last file that waits begins."""
 
 
+@cache
+def is_of_spark(root: Path, name: str) -> bool:
+    """Whether a file is one of those that share a worker; `name`: its path from `root`, with slashes."""
+    return name.startswith(tuple(f"{folder}/" for folder in SPARK)) and "SparkSession" in (root / name).read_text(
+        "utf-8"
+    )
+
+
 class SparkTogether(LoadFileScheduling):  # type: ignore[misc]
     """A file is never split between workers; those of Spark go to the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(tuple(f"{folder}/" for folder in SPARK)) else super()._split_scope(nodeid)
+        is_together = is_of_spark(self.config.rootpath, nodeid.partition("::")[0])
+        return "spark" if is_together else super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -58,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     spark, waiting, others = [], [], []
     for path, count in tests.items():
         below = path.relative_to(config.rootpath).is_relative_to
-        if any(map(below, SPARK)):
+        if is_of_spark(config.rootpath, path.relative_to(config.rootpath).as_posix()):
             spark.append((0, path))
         elif folder := next(filter(below, WAITING), None):
             waiting.append((WAITING.index(folder), path))

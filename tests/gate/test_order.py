@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.order import SPARK, WAITING
+from tests.gate.order import SPARK, WAITING, is_of_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,18 +18,21 @@ FILES = (
     "tests/pipeline/test_decode.py",
     "tests/pipeline/test_land.py",
     "integration/spark/test_source.py",
+    "tests/pipeline/test_cli.py",
     "tests/broker/test_topics.py",
     "integration/java/test_groups.py",
     "integration/java/test_commits.py",
 )
+OF_SPARK = FILES[1:4]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """One with tests of Spark and another."""
+    """One with tests of Spark and others, one of which is of the pipeline."""
     for name in FILES:
+        needs = "# SparkSession\n" if name in OF_SPARK else ""
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("def test_one(): pass\ndef test_two(): pass\n")
+        (tmp_path / name).write_text(f"{needs}def test_one(): pass\ndef test_two(): pass\n")
     (tmp_path / "pytest.ini").write_text(
         f"[pytest]\npythonpath = {ROOT}\naddopts = -p tests.gate.order -p no:hypothesispytest\n"
     )
@@ -45,8 +48,9 @@ def test_the_files_of_spark_come_first_and_those_that_wait_take_turns_with_the_o
     found = [line.partition("::")[0] for line in lines(project, "--collect-only", "--quiet") if "::" in line]
     files = list(dict.fromkeys(found))
     assert found == [file for file in files for _ in range(2)]
-    assert set(files[:3]) == {"tests/pipeline/test_decode.py", "tests/pipeline/test_land.py", FILES[3]}
-    assert [file.partition("/")[0] for file in files[3:]] == ["integration", "tests", "integration", "tests"]
+    assert set(files[:3]) == set(OF_SPARK)
+    assert [file.partition("/")[0] for file in files[3:]] == ["integration", "tests", "tests", "integration", "tests"]
+    assert [name for name in FILES if is_of_spark(project, name)] == [*OF_SPARK]
 
 
 def test_the_files_of_spark_share_a_worker(project: Path) -> None:
@@ -54,7 +58,7 @@ def test_the_files_of_spark_share_a_worker(project: Path) -> None:
     ran = [line.split() for line in lines(project, *options) if "PASSED" in line]  # "[gw0] [ 25%] PASSED tests/..."
     workers = {name.partition("::")[0]: worker for worker, *_, name in ran}
     assert sorted(workers) == sorted(FILES)
-    assert len({workers[name] for name in FILES[1:4]}) == 1
+    assert len({workers[name] for name in OF_SPARK}) == 1
     assert len(set(workers.values())) == 2
 
 
