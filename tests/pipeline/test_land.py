@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def kafka_spark(spark: SparkSession) -> SparkSession:
     """The session, where its Kafka source is there."""
 

@@ -14,7 +14,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetad
 from integration.kafka_python.client import KafkaPython
 from integration.support.kshim import KshimProcess
 from kshim_pipeline.errors import PipelineError
+from kshim_pipeline.folder import LocalFolder
 from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.land.batches import Batches
 from kshim_pipeline.land.landing import land
 from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.land.reading import decode_landed, read_landed
@@ -62,6 +64,27 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
+@pytest.fixture(scope="module")
+def two_batches(
+    kafka_spark: SparkSession,  # noqa: F811
+    kshim: KshimProcess,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A directory that records were landed into twice."""
+    made = tmp_path_factory.mktemp("landed") / "lake"
+    for _ in range(2):
+        commit(kshim, 5)
+        land(kafka_spark, Cluster(kshim.bootstrap), [OFFSETS_TOPIC], str(made))
+    return made
+
+
+@pytest.fixture
+def twice_landed(two_batches: Path, lake: Path) -> Path:
+    """A copy of it; the cluster may have records since."""
+    shutil.copytree(two_batches, lake)
+    return lake
+
+
 def commit(kshim: KshimProcess, count: int, group: str = "billing") -> None:
     """So many records."""
     consumer = KafkaConsumer(bootstrap_servers=kshim.bootstrap, group_id=group, enable_auto_commit=False)
@@ -89,10 +112,10 @@ def on_the_broker(spark: SparkSession, cluster: Cluster, *topics: str) -> Counte
     )
 
 
-def twice_landed(spark: SparkSession, kshim: KshimProcess, cluster: Cluster, lake: Path) -> None:
-    for _ in range(2):
-        commit(kshim, 5)
-        land(spark, cluster, [OFFSETS_TOPIC], str(lake))
+def not_landed(spark: SparkSession, cluster: Cluster, lake: Path) -> int:
+    """How many records the cluster has more than a directory."""
+    files = Batches(LocalFolder(lake)).landed().files.values()
+    return on_the_broker(spark, cluster).total() - sum(file.records for file in files)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +135,15 @@ def test_300_commits_are_landed_after_its_own_notes_were_moved_away(
     kafka_spark: SparkSession,  # noqa: F811
     kshim: KshimProcess,
     cluster: Cluster,
-    lake: Path,
+    twice_landed: Path,
     lost: list[str],
 ) -> None:
     """An earlier version said "Landed: 0 records" here, when its checkpoint was moved away, and never landed them."""
-    twice_landed(kafka_spark, kshim, cluster, lake)
-    remove(lake, *lost)
+    others = not_landed(kafka_spark, cluster, twice_landed)
+    remove(twice_landed, *lost)
     commit(kshim, COMMITS)
-    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake)).records == COMMITS
-    assert places(read_landed(kafka_spark, str(lake))) == on_the_broker(kafka_spark, cluster)
+    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed)).records == others + COMMITS
+    assert places(read_landed(kafka_spark, str(twice_landed))) == on_the_broker(kafka_spark, cluster)
 
 
 @pytest.mark.parametrize(
@@ -137,24 +160,23 @@ def test_what_cannot_be_known_is_refused_until_it_is_recovered(
     kafka_spark: SparkSession,  # noqa: F811
     kshim: KshimProcess,
     cluster: Cluster,
-    lake: Path,
+    twice_landed: Path,
     lost: list[str],
     said: str,
 ) -> None:
-    twice_landed(kafka_spark, kshim, cluster, lake)
-    remove(lake, *lost)
+    remove(twice_landed, *lost)
     commit(kshim, COMMITS)
     with pytest.raises(PipelineError, match=f"{said}.*--recover"):
-        land(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake))
+        land(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed))
     with pytest.raises(PipelineError, match=f"{said}.*--recover"):
-        read_landed(kafka_spark, str(lake))
+        read_landed(kafka_spark, str(twice_landed))
     on_broker = on_the_broker(kafka_spark, cluster)
-    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake))
+    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed))
     assert recovered.there + recovered.taken + recovered.read == recovered.compared == on_broker.total()
-    assert places(read_landed(kafka_spark, str(lake))) == on_broker
+    assert places(read_landed(kafka_spark, str(twice_landed))) == on_broker
     commit(kshim, 1)
-    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake)).records == 1
-    assert decode_landed(kafka_spark, str(lake)).count() == on_broker.total() + 1
+    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed)).records == 1
+    assert decode_landed(kafka_spark, str(twice_landed)).count() == on_broker.total() + 1
 
 
 def test_a_directory_of_an_earlier_version_is_taken_over(
@@ -184,14 +206,14 @@ def test_recovery_of_a_whole_directory_changes_nothing(
     kafka_spark: SparkSession,  # noqa: F811
     kshim: KshimProcess,
     cluster: Cluster,
-    lake: Path,
+    twice_landed: Path,
 ) -> None:
-    twice_landed(kafka_spark, kshim, cluster, lake)
-    before = sorted((lake / "batches").iterdir())
-    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake))
+    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed))
+    before = sorted((twice_landed / "batches").iterdir())
+    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed))
     assert (recovered.taken, recovered.read) == (0, 0)
-    assert sorted((lake / "batches").iterdir()) == before
-    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake)).records == 0
+    assert sorted((twice_landed / "batches").iterdir()) == before
+    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed)).records == 0
 
 
 def test_a_run_may_be_killed_after_any_file_that_it_wrote_or_half_of_it(
@@ -295,16 +317,15 @@ def test_a_file_that_was_damaged_is_landed_again(
     kafka_spark: SparkSession,  # noqa: F811
     kshim: KshimProcess,
     cluster: Cluster,
-    lake: Path,
+    twice_landed: Path,
 ) -> None:
-    twice_landed(kafka_spark, kshim, cluster, lake)
-    damaged = next(lake.glob("records/batch=0-*/topic=*/day=*/*.parquet"))
+    damaged = next(twice_landed.glob("records/batch=0-*/topic=*/day=*/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:100])
     on_broker = on_the_broker(kafka_spark, cluster)
-    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(lake))
-    assert recovered.unread == (str(damaged.relative_to(lake)),)
+    recovered = recover(kafka_spark, cluster, [OFFSETS_TOPIC], str(twice_landed))
+    assert recovered.unread == (str(damaged.relative_to(twice_landed)),)
     assert (recovered.gone, recovered.lost, recovered.there + recovered.read) == (0, (), on_broker.total())
-    assert places(read_landed(kafka_spark, str(lake))) == on_broker
+    assert places(read_landed(kafka_spark, str(twice_landed))) == on_broker
 
 
 def test_a_recovery_keeps_topics_that_it_was_not_asked_for(
