@@ -372,9 +372,12 @@ def test_a_full_disk_fails_every_append_until_it_is_cancelled_whoever_asks() -> 
 
 
 @pytest.mark.parametrize("fsync", ["never", "interval", "always"])
-def test_a_slow_disk_holds_back_what_depends_on_it_and_nothing_else(tmp_path: Path, fsync: FsyncPolicy) -> None:
+@pytest.mark.parametrize("on", ["Produce", "Append"])
+def test_a_slow_disk_holds_back_what_depends_on_it_and_nothing_else(
+    tmp_path: Path, fsync: FsyncPolicy, on: str
+) -> None:
     node = a_node(topics={"t": 1, "u": 1}, storage=files_in(tmp_path), fsync=fsync)
-    arm(faults_of(node), "Produce", {"slow_fsync": 2}, topic="t")
+    arm(faults_of(node), on, {"slow_fsync": 2}, topic="t")
     slow, other = node.client(), node.client()
     slow.send(a_produce(t=1), 9)
     other.send(a_produce(u=1), 9)

@@ -67,7 +67,9 @@ class UsualProduce:
     def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> bool:
         """Handle a request of a client that may ask; False, and nothing is done, if that is for the handler to do."""
         cluster = self._cluster
-        if cluster.durability.replies_wait:
+        if (
+            cluster.durability.replies_wait or cluster.partitions.before_append is not None
+        ):  # or a fault may have it wait
             return False
         try:
             index_at = self._index_at(frame)
