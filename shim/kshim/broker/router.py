@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
+from kshim.broker.handlers.short_ways import short_way
 from kshim.broker.node import Node
 from kshim.broker.request import API_VERSIONS, Handler, PendingReply, Route, find_handler
-from kshim.broker.short_ways import short_way
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
