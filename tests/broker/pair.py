@@ -37,8 +37,9 @@ class Pair:
         *,
         connections: int = 1,
         node_count: int = 1,
+        config: Mapping[str, str] | None = None,
     ) -> None:
-        self.nodes = [a_node(tolerates_defects=True, node_count=node_count) for _ in range(2)]
+        self.nodes = [a_node(config, tolerates_defects=True, node_count=node_count) for _ in range(2)]
         self.nodes[1].node.intercept(lambda api, handler: handler)
         for node in self.nodes:
             for name, partitions in topics.items():

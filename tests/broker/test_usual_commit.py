@@ -68,15 +68,17 @@ class Committer:
         return self.pair.ask(offset_fetch(7, [OffsetsOf(self.member.group_id, None)]), 7, self.connection)
 
 
-def a_committer(instance_id: str | None = None, connections: int = 1) -> Committer:
-    committer = Committer(Pair(TOPICS, connections=connections), GroupMember("g"))
+def a_committer(instance_id: str | None = None, connections: int = 1, metadata_max_bytes: int = 4096) -> Committer:
+    config = {"offset.metadata.max.bytes": str(metadata_max_bytes)}
+    committer = Committer(Pair(TOPICS, connections=connections, config=config), GroupMember("g"))
     committer.join(instance_id)
     return committer
 
 
 @given(st.data())
 def test_any_commits_are_answered_and_stored_as_by_the_handler(data: st.DataObject) -> None:
-    committers = [a_committer(data.draw(st.sampled_from([None, "first"])), connections=2)]
+    most = data.draw(st.sampled_from([4096, 4096, 3, 0, -1]))
+    committers = [a_committer(data.draw(st.sampled_from([None, "first"])), connections=2, metadata_max_bytes=most)]
     pair = committers[0].pair
     committers.append(Committer(pair, GroupMember("g"), connection=1))
     for _ in range(data.draw(st.integers(1, 15))):
@@ -218,6 +220,12 @@ def test_answers_that_wait_until_they_are_safe_are_left_to_the_handler() -> None
     committer = a_committer()
     committer.pair.send(committer.frame(1))
     committer.pair.nodes[0].cluster.durability.replies_wait = True
+    assert not committer.pair.takes_short_way(committer.frame(2))
+
+
+def test_a_limit_that_refuses_even_no_metadata_holds_for_these_too() -> None:
+    committer = a_committer(metadata_max_bytes=-1)
+    committer.pair.send(committer.frame(1))
     assert not committer.pair.takes_short_way(committer.frame(2))
 
 

@@ -60,12 +60,12 @@ class UsualCommit:
         self._behind = behind[_TIME_BYTES:]
 
     def batch(self, shard: Shard, position: bytes, now: Now) -> bytes | None:
-        """What is to be appended; the session of the member has begun anew. None: the group is none of the usual ones.
+        """What is to be appended; the session of the member has begun anew. None: it is none of the usual ones.
 
         Raises KafkaError, when nothing has changed.
         """
         group = shard.classic_groups.get(self.group_id)
-        if group is None:
+        if group is None or shard.config.offset_metadata_max_bytes < 0:  # which refuses even none
             return None
         group.require_may_commit(self._sender, lambda: self._places)
         group.has_committed(self.member_id, shard.deadlines, now)
