@@ -47,6 +47,13 @@ def _groups(broker: Broker, count: int) -> list[Member]:
     return [group_of(broker, f"group-{number}", 1)[0] for number in range(count)]
 
 
+def _partitions(broker: Broker, count: int) -> list[tuple[str, int]]:
+    """So many, of topics of 1,000."""
+    for number in range(0, count, 1_000):
+        broker.create_topic(f"wide-{number}", min(count - number, 1_000))
+    return [(f"wide-{index // 1_000 * 1_000}", index % 1_000) for index in range(count)]
+
+
 # What is measured: from a broker and a size to requests, which are sent as they are asked for
 
 
@@ -63,24 +70,23 @@ def heartbeat_members(broker: Broker, count: int) -> Iterator[object]:
 
 
 def commit_groups(broker: Broker, count: int) -> Iterator[object]:
-    """A commit of one partition by each of so many groups in turn."""
-    peer = broker.peer()
-    frames = [frame_of(commit_requests(member, 1)[0], 8) for member in _groups(broker, count)]
-    return (peer.send(frame) for frame in cycle(frames))
+    """A commit of one partition by each of so many groups in turn, each on a connection of its own."""
+    asked = [(broker.peer(), frame_of(commit_requests(member, 1)[0], 8)) for member in _groups(broker, count)]
+    return (peer.send(frame) for peer, frame in cycle(asked))
 
 
 def produce_partitions(broker: Broker, count: int) -> Iterator[object]:
     """A record to each of so many partitions in turn."""
-    broker.create_topic("wide", count)
+    places = _partitions(broker, count)
     peer = broker.peer()
     batch = records_alike(1)
-    frames = [frame_of(produce_request(batch, "wide", index), 9) for index in range(count)]
+    frames = [frame_of(produce_request(batch, topic, index), 9) for topic, index in places]
     return (peer.send(frame) for frame in cycle(frames))
 
 
 def metadata_partitions(broker: Broker, count: int) -> Iterator[object]:
     """Metadata of a topic of one partition, where other topics have so many."""
-    broker.create_topic("wide", count)
+    _partitions(broker, count)
     broker.create_topic("small", 1)
     peer = broker.peer()
     frame = frame_of(MetadataRequest(topics=(MetadataRequestTopic(name="small"),)), 12)
