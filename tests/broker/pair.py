@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kshim.broker.connection import ConnectionClosing
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.codec import codec
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, Struct
 from tests.broker.harness import Client, NodeUnderTest, a_node, api_of
@@ -97,6 +99,12 @@ class Pair:
         for clients in self._connections:
             assert clients[0].frames == clients[1].frames
         self._assert_alike()
+
+    def unload(self, group_id: str) -> None:
+        """The shard of a group is not there any more."""
+        for node in self.nodes:
+            coordinator = node.cluster.coordinators[OFFSETS_TOPIC].coordinator
+            node.cluster.steps.apply(coordinator.unload(coordinator.partition_for(group_id), ErrorCode.NOT_COORDINATOR))
 
     def takes_short_way(self, frame: bytes) -> bool:
         """Whether the first handles it so; then it was."""

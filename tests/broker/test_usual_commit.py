@@ -185,11 +185,7 @@ def test_a_shard_that_is_not_there_any_more_is_not_asked() -> None:
     committer = a_committer()
     frame = committer.frame(1)
     committer.pair.send(frame)
-    for node in committer.pair.nodes:
-        host = node.cluster.coordinators["__consumer_offsets"]
-        node.cluster.steps.apply(
-            host.coordinator.unload(host.coordinator.partition_for("g"), ErrorCode.NOT_COORDINATOR)
-        )
+    committer.pair.unload("g")
     assert not committer.pair.takes_short_way(frame)
     committer.pair.send(frame)
 

@@ -136,11 +136,7 @@ def test_a_shard_that_is_not_there_any_more_is_not_asked() -> None:
     frame = frame_of(group.members[0].heartbeat(4), 4)
     pair = group.pair
     pair.send(frame)
-    for node in pair.nodes:
-        host = node.cluster.coordinators["__consumer_offsets"]
-        node.cluster.steps.apply(
-            host.coordinator.unload(host.coordinator.partition_for("g"), ErrorCode.NOT_COORDINATOR)
-        )
+    pair.unload("g")
     assert not pair.takes_short_way(frame)
     pair.send(frame)
 

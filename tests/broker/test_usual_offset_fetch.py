@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim.broker.request import OFFSET_FETCH
-from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember, OffsetsOf, offset_fetch
 from tests.broker.harness import a_node
 from tests.broker.pair import Pair, frame_of
@@ -109,11 +108,7 @@ def test_a_shard_that_is_not_there_any_more_is_not_asked() -> None:
     pair = a_pair()
     frame = fetch_frame(pair, 9, [ALL_OF])
     pair.send(frame)
-    for node in pair.nodes:
-        host = node.cluster.coordinators["__consumer_offsets"]
-        node.cluster.steps.apply(
-            host.coordinator.unload(host.coordinator.partition_for("g"), ErrorCode.NOT_COORDINATOR)
-        )
+    pair.unload("g")
     assert not pair.takes_short_way(frame)
     pair.send(frame)
 

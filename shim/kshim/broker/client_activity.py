@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kshim.history.activity import Activity
 
@@ -33,6 +33,14 @@ _AT_ONCE_MS: Final = 500
 """Commits within so short a time are one: of several partitions, or the last ones of a consumer that closes."""
 _TOGETHER_MS: Final = 500
 """Connections of one process are opened, and closed, within so short a time."""
+
+
+class LastRequest(NamedTuple):
+    """A request as it was parsed, by its route and its bytes behind the correlation id: the next one may be the same."""
+
+    route: object
+    said: bytes
+    request: Any
 
 
 class ConnectedClient:
@@ -66,14 +74,13 @@ class ConnectedClient:
         self.last_api: Api | None = None
         self.last_fetch_ms: int | None = None
         """When its last Fetch came; None: there was none."""
-        self.last_heartbeat: tuple[object, bytes, Any] | None = None
-        """Its last Heartbeat, for the one that comes next: its route, its bytes behind the correlation id, the request."""
+        self.last_heartbeat: LastRequest | None = None
+        """Its last Heartbeat, as the following kept for the one that comes next, as long as it is connected."""
+        self.last_offset_fetch: LastRequest | None = None
         self.last_fetch: Any = None
-        """The same of its last Fetch: a `UsualRequest`."""
+        """A `UsualRequest` of `usual_fetch.py`."""
         self.last_commit: tuple[object, bytes, int, Any, bytes] | None = None
         """What its last OffsetCommit has in common with the one that comes next; see `usual_commit.py`."""
-        self.last_offset_fetch: tuple[object, bytes, Any] | None = None
-        """As `last_heartbeat`."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kshim.broker.client_activity import LastRequest
 from kshim.broker.connection import Connection
 from kshim.broker.handler_table import modules_of
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
-from kshim_protocol.frame import BuildError, RequestHeader, build_response_frame, build_response_pieces
+from kshim_protocol.frame import (
+    BuildError,
+    RequestHeader,
+    build_response_frame,
+    build_response_pieces,
+    parse_request_header,
+)
 from kshim_protocol.rows import Rows
 from kshim_protocol.schema import Request, Struct
 
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])
+
+_BEHIND_CORRELATION_ID: Final = 8
+_MOST_KEPT_BYTES: Final = 1024  # of a request: every connection may have one
 
 API_VERSIONS = 18
 FETCH = 1
@@ -120,6 +130,19 @@ class Route:
         self.kept_response: Struct | None = None
         """The last response of `answered_alike`, and its bytes once it was sent."""
         self.kept_body: bytes | None = None
+
+
+def parsed_once(frame: bytes, route: Route, last: LastRequest | None) -> tuple[Any, LastRequest | None]:
+    """A request, which need not be parsed if it is the same as the last on its connection; and what to keep for the next.
+
+    Raises ProtocolError.
+    """
+    said = frame[_BEHIND_CORRELATION_ID:]
+    if last is not None and last.route is route and last.said == said:
+        return last.request, last
+    header = parse_request_header(frame, flexible=route.request_is_flexible)
+    request = route.request_codec.parse(frame, header.body_at)[0]
+    return request, None if len(said) > _MOST_KEPT_BYTES else LastRequest(route, said, request)
 
 
 class PendingReply(Ticket):

@@ -17,7 +17,7 @@ from kshim.coordinator.groups.offsets.usual_commit import UsualCommit
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -86,8 +86,7 @@ class UsualCommits:
         except Exception as error:
             self._refuse(frame, connection, shard, error)
         else:
-            correlation_id = int.from_bytes(frame[4:_BEHIND_CORRELATION_ID], "big", signed=True)
-            connection.reply(build_response_frame(correlation_id, body, flexible=True))
+            connection.reply(build_answer(frame, body, flexible=True))
         finally:
             purgatory.let_go()
         return True

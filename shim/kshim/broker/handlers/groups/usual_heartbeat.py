@@ -6,19 +6,17 @@ other requests need. Whatever is not as usual, or would be refused, is left to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from kshim.broker.request import parsed_once
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
+from kshim_protocol.frame import ProtocolError, build_answer
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
     from kshim.broker.node import Node
     from kshim.broker.request import Route
     from kshim.coordinator.step import Now
-
-_BEHIND_CORRELATION_ID: Final = 8
-_MOST_BYTES: Final = 1024  # of a request that is kept: every connection may have one
 
 
 class UsualHeartbeat:
@@ -34,16 +32,10 @@ class UsualHeartbeat:
     def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> bool:
         """Handle a request of a client that may ask; False, and nothing is done, if that is for the handler to do."""
         route, client, coordinator = self._route, connection.client, self._host.made
-        said = frame[_BEHIND_CORRELATION_ID:]
-        if client.last_heartbeat is None or client.last_heartbeat[:2] != (route, said):
-            try:
-                header = parse_request_header(frame, flexible=route.request_is_flexible)
-                request: Any = route.request_codec.parse(frame, header.body_at)[0]
-            except ProtocolError:
-                return False
-            client.last_heartbeat = None if len(said) > _MOST_BYTES else (route, said, request)
-        else:
-            request = client.last_heartbeat[2]
+        try:
+            request, client.last_heartbeat = parsed_once(frame, route, client.last_heartbeat)
+        except ProtocolError:
+            return False
         if coordinator is None or client.member_id != request.member_id or self._cluster.durability.replies_wait:
             return False
         try:

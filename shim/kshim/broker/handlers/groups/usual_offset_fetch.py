@@ -6,19 +6,17 @@ need. What cannot be answered at once is left to the handler: nothing is done by
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from kshim.broker.request import parsed_once
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.frame import build_answer
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
     from kshim.broker.node import Node
     from kshim.broker.request import Route
     from kshim.coordinator.step import Now
-
-_BEHIND_CORRELATION_ID: Final = 8
-_MOST_BYTES: Final = 1024  # of a request that is kept: every connection may have one
 
 
 class UsualOffsetFetch:
@@ -34,22 +32,11 @@ class UsualOffsetFetch:
         route, client, coordinator = self._route, connection.client, self._host.made
         if coordinator is None or self._cluster.durability.replies_wait:
             return False
-        said = frame[_BEHIND_CORRELATION_ID:]
-        kept = client.last_offset_fetch
-        if kept is None or kept[:2] != (route, said):
-            try:
-                header = parse_request_header(frame, flexible=route.request_is_flexible)
-                request: Any = route.request_codec.parse(frame, header.body_at)[0]
-            except ProtocolError:
-                return False
-            client.last_offset_fetch = None if len(said) > _MOST_BYTES else (route, said, request)
-        else:
-            request = kept[2]
         try:
+            request, client.last_offset_fetch = parsed_once(frame, route, client.last_offset_fetch)
             body = route.response_codec.build(coordinator.offset_fetch_at_home(request, route.version))
         except Exception:  # it may be handled again: the handler says what is wrong with it
             return False
         client.last_now, client.last_api = now, route.api
-        correlation_id = int.from_bytes(frame[4:_BEHIND_CORRELATION_ID], "big", signed=True)
-        connection.reply(build_response_frame(correlation_id, body, flexible=route.response_is_flexible))
+        connection.reply(build_answer(frame, body, flexible=route.response_is_flexible))
         return True
