@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kshim.broker.request import HEARTBEAT
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.group_requests import GroupMember
+from kshim_protocol.group_requests import Committed, GroupMember, OffsetsOf, offset_fetch
+from tests.broker.data_plane import fetch_of
 from tests.broker.harness import a_node
 from tests.broker.pair import Pair, frame_of
 
@@ -156,6 +157,21 @@ def test_long_requests_are_not_kept() -> None:
     pair = group.pair
     pair.send(frame_of(NOBODY._replace(group_id="g" * 2_000).heartbeat(4), 4))
     assert pair.clients()[0].client.last_heartbeat is None
+
+
+def test_nothing_is_kept_of_a_connection_that_has_ended() -> None:
+    group = a_group(1)
+    group.join(0)
+    pair, client = group.pair, group.pair.clients()[0].client
+    pair.send(frame_of(group.members[0].heartbeat(4), 4))
+    pair.ask(offset_fetch(7, [OffsetsOf("g", None)]), 7)
+    for _ in range(2):  # the first of a connection is the handler's
+        pair.ask(fetch_of(("orders", 0, 0), session_epoch=-1), 12)
+    pair.ask(group.members[0].commit(8, [("orders", [Committed(0, 1)])]), 8)
+    kept = ("last_heartbeat", "last_offset_fetch", "last_fetch", "last_commit")
+    assert all(getattr(client, name) is not None for name in kept)
+    client.closed("client")
+    assert all(getattr(client, name) is None for name in kept)
 
 
 def test_only_a_node_that_leads_all_groups_has_it_and_only_where_nobody_wants_to_hear_of_requests() -> None:

@@ -86,7 +86,7 @@ class ConnectedClient:
 
     def closed(self, by: str, now: Now | None = None) -> None:
         """The connection has ended, as `Activity.closed_by` says. The first word about it counts; without a time, its last request has it."""
-        self.last_fetch = None  # which knows a partition
+        self.last_heartbeat = self.last_offset_fetch = self.last_fetch = self.last_commit = None
         if self.closed_by is None:
             at = now or self.last_now
             self.closed_by, self.closed_ms = by, 0 if at is None else at.wall_ms
