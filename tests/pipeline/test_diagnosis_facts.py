@@ -9,7 +9,7 @@ from kshim.explain.sources.consumer_records import KEY_TYPES
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.diagnosis.explained import Found, incident_rows
 from kshim_pipeline.diagnosis.facts import Entry, Place, Told, entries_of
-from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
+from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, tables_of, values_of
 from kshim_pipeline.records import DECODED
 from kshim_pipeline.schemas import INCIDENTS
 from tests.pipeline.explained_rows import (
@@ -102,12 +102,12 @@ def test_facts_and_incidents_are_the_same_when_spark_has_carried_them() -> None:
     died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
     ended = an_event(10, 100_900, "rebalance_completed", to_generation=1, join_ms=900, sync_ms=5, protocol="range")
     known = known_of(START, [*JOINED, died, ended])
-    assert values_of(Entry, table_of(rows_of(known), schema_of(Entry)).to_pylist()) == known
+    assert values_of(Entry, tables_of(schema_of(Entry))(rows_of(known)).to_pylist()) == known
     found = found_in(known)
-    assert values_of(Found, table_of(rows_of(found), schema_of(Found)).to_pylist()) == found
+    assert values_of(Found, tables_of(schema_of(Found))(rows_of(found)).to_pylist()) == found
     row = next(incident_rows(found))
     assert row.keys() == set(INCIDENTS.names)
-    assert table_of([row], INCIDENTS).num_rows == 1
+    assert tables_of(INCIDENTS)([row]).num_rows == 1
 
 
 def test_records_of_a_share_group_that_a_member_lost_are_an_incident_here_too() -> None:
@@ -128,12 +128,12 @@ def test_records_of_a_share_group_that_a_member_lost_are_an_incident_here_too() 
     }
     told = an_event(9, 100_000, "records_returned", B, reason="lock_timeout", records=lost)
     known = known_of((), [*JOINED, told])
-    assert values_of(Entry, table_of(rows_of(known), schema_of(Entry)).to_pylist()) == known
+    assert values_of(Entry, tables_of(schema_of(Entry))(rows_of(known)).to_pylist()) == known
     (row,) = [row for row in incident_rows(found_in(known)) if row["cause"] == "lock_timeout"]
     assert row["clients"] == ["b@hb"]
     assert "orders-0 offsets 3 to 9" in row["sentence"]
     assert row.keys() == set(INCIDENTS.names)
-    assert table_of([row], INCIDENTS).num_rows == 1
+    assert tables_of(INCIDENTS)([row]).num_rows == 1
 
 
 def test_an_event_of_a_type_that_is_not_known_says_nothing() -> None:

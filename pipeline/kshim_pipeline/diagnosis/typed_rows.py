@@ -53,11 +53,16 @@ def values_of(named_tuple: type[_T], rows: Iterable[Mapping[str, Any]]) -> list[
     return [read(row) for row in rows]
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.Table:
-    """Rows as an Arrow table, which is what Spark gets from Python."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+def tables_of(schema: StructType) -> Callable[[Iterable[Mapping[str, Any]]], pa.Table]:
+    """What makes rows an Arrow table, which is what Spark gets from Python."""
 
-    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
+    @cache
+    def of_arrow() -> pa.Schema:  # it takes longer to make than a small table, of which a task makes thousands
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(schema)
+
+    return lambda rows: pa.Table.from_pylist(list(rows), schema=of_arrow())
 
 
 @cache

@@ -16,7 +16,7 @@ _UNRELATED = 0.65
 """How much of the sum the odds have: with it, of what is called 70 % probable about seven in ten are right (docs/design/why.md)."""
 
 
-class Step(Enum):
+class Step(float, Enum):
     """How a piece of evidence changes the odds of a hypothesis, against that of hypotheses that say nothing of it."""
 
     MUST = 4.0
@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
 def weight(prior: float, evidence: Iterable[Evidence]) -> float:
     """The sum for a hypothesis."""
-    return prior + sum(each.step.value for each in evidence)
+    return prior + sum(each.step for each in evidence)
 
 
 def shares(weights: Iterable[float]) -> list[float]:
@@ -50,4 +50,5 @@ def shares(weights: Iterable[float]) -> list[float]:
     weights = list(weights)
     most = max(weights, default=0.0)
     parts = [exp(_UNRELATED * (each - most)) for each in weights]
-    return [part / sum(parts) for part in parts]
+    total = sum(parts)
+    return [part / total for part in parts]

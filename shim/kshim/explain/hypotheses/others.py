@@ -57,10 +57,15 @@ def _only(cause: Cause, disturbance: Disturbance, text: str, prior: float = 0.0)
 def is_foreign(life: Life, others: list[Life], known: Known) -> bool | None:
     """Whether a member subscribes to nothing of what the others do: another application; None: unknown."""
     mine = topics_of(life, known)
-    theirs = {topic for other in others for topic in topics_of(other, known)}
-    if not mine or not theirs:
+    if not mine:
         return None
-    return not mine & theirs
+    knows_theirs = False
+    for other in others:
+        theirs = topics_of(other, known)
+        if not mine.isdisjoint(theirs):
+            return False
+        knows_theirs = knows_theirs or bool(theirs)
+    return True if knows_theirs else None
 
 
 def topics_of(life: Life, known: Known) -> set[str]:

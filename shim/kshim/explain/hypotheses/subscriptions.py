@@ -10,7 +10,7 @@ from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import RETURN_MS, Kind, Known
 from kshim.explain.hypotheses.chains import chains
-from kshim.explain.hypotheses.others import topics_of
+from kshim.explain.hypotheses.others import is_foreign, topics_of
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.successors import stem
@@ -29,8 +29,7 @@ def shared_group_ids(group: Group, found: Sequence[Disturbance], known: Known) -
             others = [life for life in group.before(each.life) if life not in [one.life for one in foreign]]
             if not others:
                 continue
-            theirs = {topic for life in others for topic in topics_of(life, known)}
-            if (mine := topics_of(each.life, known)) and theirs and not mine & theirs:
+            if is_foreign(each.life, others, known):
                 foreign.append(each)
                 evidence.append(Evidence(f"{each.name} subscribes to none of the others' topics", Step.MUST))
             elif all(is_passing_stranger(group, each.life, other, known) for other in others):
