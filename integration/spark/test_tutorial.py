@@ -27,7 +27,7 @@ PARTITIONS = 3
 @pytest.fixture
 def kshim(tmp_path: Path) -> Iterator[KshimProcess]:
     """With a group `billing` that two consumers were in, one after the other."""
-    process = KshimProcess(tmp_path / "kshim", topics={"orders": PARTITIONS}, options=("--events-topic",))
+    process = KshimProcess(tmp_path / "kshim", topics={"orders": PARTITIONS})
     process.start()
     client = KafkaPython()
     client.produce(process.bootstrap, "orders", ["one coffee", "two coffees"])

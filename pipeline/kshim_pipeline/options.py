@@ -64,7 +64,7 @@ def land_options(parser: argparse.ArgumentParser) -> None:
 def watch_options(parser: argparse.ArgumentParser) -> None:
     """`kshim pipeline watch`."""
     option = parser.add_argument
-    option("--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim started with --events-topic")
+    option("--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim")
     option("--alerts-topic", default=ALERTS_TOPIC, metavar="NAME", help=f"topic for alerts (default: {ALERTS_TOPIC})")
     option(
         "--open-after",

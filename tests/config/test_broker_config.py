@@ -216,7 +216,7 @@ def test_keys_of_our_own_have_an_effect_are_checked_and_found_when_misspelt() ->
     given = {"kshim.history.max.events": "5", "kshim.history.max.bytes": "6", "kshim.history.topic.enable": "true"}
     config = BrokerConfig(given)
     assert (config.kshim_history_max_events, config.kshim_history_max_bytes) == (5, 6)
-    assert config.kshim_history_topic_enable
+    assert config.kshim_history_topic_enable == "true"
     assert config.warnings == []
     with pytest.raises(ConfigError, match=r"kshim\.history\.max\.events"):
         BrokerConfig({"kshim.history.max.events": "-1"})

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kshim.coordinator.groups.events import Transition
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.history.history import PENDING_MAX_EVENTS
 from kshim.history.topic import EventsTopic
 from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim.storage.log import LogError
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
-from kshim_protocol.messages.metadata import MetadataRequest
+from kshim.storage.topic_spec import TopicSpec
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kshim_protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from kshim_protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kshim_protocol.schema import Request
 from tests.broker.harness import START_WALL_MS, NodeUnderTest, a_node, files_in
 from tests.coordinator.peers import a_group
 from tests.history.members import Member, a_telling_node, batches, written
@@ -22,7 +30,23 @@ from tests.history.page import problems
 from tests.history.told import told_of, types
 
 ONE_REBALANCE = ["member_joined", "rebalance_started", "join_completed", "rebalance_completed"]
+EMPTIED = ["member_left", "rebalance_started", "rebalance_aborted", "group_emptied"]
 LINGER_MS, RETRY_MS = 50, 1_000
+
+
+BY_METADATA = MetadataRequest(topics=(MetadataRequestTopic(name=EVENTS_TOPIC),), allow_auto_topic_creation=False)
+BY_DESCRIPTION = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=EVENTS_TOPIC),))
+
+
+class FullAtTheSecondTopic(MemoryStorage):
+    """Memory that has no room for the name of another topic."""
+
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
+        """Raises LogError."""
+        specs = list(topics)
+        if len(specs) > 1:
+            raise LogError("no space left")
+        super().save_topics(specs)
 
 
 class BrokenLog(MemoryLog):
@@ -84,12 +108,115 @@ def test_the_topic_and_the_ring_say_the_same() -> None:
     assert written(node) == [event.document() for event in node.cluster.history.ring]
 
 
-def test_without_the_option_the_history_stays_in_memory() -> None:
+# Without the option
+
+
+def test_without_the_option_the_history_stays_in_memory_until_somebody_asks() -> None:
     node = a_node()
     Member(node).work()
     node.pass_ms(LINGER_MS)
     assert EVENTS_TOPIC not in node.cluster.topics
     assert [event.type for event in node.cluster.history.ring] == ONE_REBALANCE
+
+
+@pytest.mark.parametrize("request_of_name", [BY_METADATA, BY_DESCRIPTION])
+def test_who_asks_for_the_topic_by_name_finds_all_that_is_known_in_it(request_of_name: Request[Any]) -> None:
+    node = a_node()
+    member = Member(node).work()
+    [topic] = node.client().ask(request_of_name).topics
+    assert (topic.error_code, topic.name, len(topic.partitions)) == (ErrorCode.NONE, EVENTS_TOPIC, 1)
+    assert types(written(node)) == ONE_REBALANCE
+    member.leave()
+    node.pass_ms(LINGER_MS)
+    assert types(written(node))[len(ONE_REBALANCE) :] == EMPTIED
+    assert written(node) == [event.document() for event in node.cluster.history.ring]
+
+
+def test_who_asks_again_finds_what_has_happened_up_to_now() -> None:
+    node = a_node()
+    client = node.client()
+    for number in range(3):
+        Member(node, f"group-{number}").work()
+        assert client.ask(BY_METADATA).topics[0].error_code == ErrorCode.NONE
+        assert written(node) == [event.document() for event in node.cluster.history.ring]
+
+
+def test_only_who_asks_by_name_sees_that_the_topic_is_there() -> None:
+    node = a_node(topics={"orders": 1})
+    client = node.client()
+    client.ask(BY_METADATA)
+    listed = client.ask(MetadataRequest(topics=None)).topics
+    described = client.ask(DescribeTopicPartitionsRequest(topics=())).topics
+    (directory,) = client.ask(DescribeLogDirsRequest(topics=None)).results
+    assert [topic.name for topic in listed] == [topic.name for topic in described] == ["orders"]
+    assert [topic.name for topic in directory.topics] == ["orders"]
+
+
+def test_a_member_whose_expression_matches_any_topic_does_not_get_the_history() -> None:
+    node = a_node(topics={"orders": 1})
+    client = node.client()
+    client.ask(BY_METADATA)
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        topic_partitions=(),
+        subscribed_topic_regex=".*",
+    )
+    client.ask(joining)
+    node.run_background_tasks()
+    assignment = client.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)).assignment
+    assert assignment is not None
+    names = {node.cluster.topics.topic_name(each.topic_id) for each in assignment.topic_partitions}
+    assert names == {"orders", OFFSETS_TOPIC}  # as in Kafka, which has internal topics among those that match
+
+
+def test_a_history_that_is_not_to_be_told_is_an_unknown_topic() -> None:
+    node = a_node({"kshim.history.topic.enable": "false"})
+    Member(node).work()
+    (found,), (described,) = node.client().ask(BY_METADATA).topics, node.client().ask(BY_DESCRIPTION).topics
+    assert found.error_code == described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert EVENTS_TOPIC not in node.cluster.topics
+
+
+def test_a_history_that_cannot_be_stored_is_an_unknown_topic_and_costs_no_other_answer() -> None:
+    node = a_node(topics={"orders": 1}, storage=FullAtTheSecondTopic(), tolerates_defects=True)
+    asked = (MetadataRequestTopic(name="orders"), MetadataRequestTopic(name=EVENTS_TOPIC))
+    found = node.client().ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
+    assert [topic.error_code for topic in found] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [str(defect) for defect in node.defects] == ["no space left"]
+
+
+def test_a_history_that_somebody_has_deleted_is_there_again_for_who_asks() -> None:
+    node = a_node()
+    Member(node).work()
+    node.client().ask(BY_METADATA)
+    topic = node.cluster.topics.named(EVENTS_TOPIC)
+    assert topic is not None
+    node.cluster.delete_topic(topic, node.now)
+    Member(node, "h").work()
+    node.client().ask(BY_METADATA)
+    assert written(node) == [event.document() for event in node.cluster.history.ring]
+
+
+def test_after_a_restart_the_topic_goes_on_with_what_the_new_life_knows(tmp_path: Path) -> None:
+    node = a_node(storage=files_in(tmp_path))
+    Member(node).work()
+    node.client().ask(BY_METADATA)
+    node.close()
+    node = a_node(storage=files_in(tmp_path))
+    node.run_background_tasks()
+    Member(node, "h").work()
+    node.client().ask(BY_METADATA)
+    events = written(node)
+    assert len({event["event_id"] for event in events}) == len(events)
+    assert types([event for event in events if event["group"] == "h"]) == ONE_REBALANCE
+    assert types([event for event in events if event["group"] == "g"])[: len(ONE_REBALANCE)] == ONE_REBALANCE
+    node.close()
+
+
+# What holds it within bounds
 
 
 def test_the_ring_has_the_bounds_that_the_configuration_gives() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from kshim_pipeline.land.counts import Counts, observed
 from kshim_pipeline.land.landing import land
 from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, read_landed
+from kshim_pipeline.model.events import events
 from kshim_pipeline.records import RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC, SHARE_STATE_TOPIC
@@ -119,6 +121,22 @@ def test_reading_joins_no_group(kafka_spark: SparkSession, kshim: KshimProcess, 
     before = cluster.spans(kafka_spark, [OFFSETS_TOPIC])
     read_topics(kafka_spark, cluster, [OFFSETS_TOPIC]).count()
     assert cluster.spans(kafka_spark, [OFFSETS_TOPIC]) == before
+
+
+def test_the_history_of_a_kshim_lands_although_no_list_of_topics_has_it(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
+) -> None:
+    commit(kshim, "told", 1)
+    with closing(KafkaConsumer("orders", bootstrap_servers=kshim.bootstrap, group_id="told")) as member:
+        assert EVENTS_TOPIC not in member.topics()
+        while not member.assignment():
+            member.poll(100)
+    spans = cluster.spans(kafka_spark, [OFFSETS_TOPIC, EVENTS_TOPIC, "nobodys"])
+    assert set(spans) == {OFFSETS_TOPIC, EVENTS_TOPIC}
+    assert set(cluster.identity(kafka_spark, [OFFSETS_TOPIC, EVENTS_TOPIC, "nobodys"]).topic_ids) == set(spans)
+    land(kafka_spark, cluster, [OFFSETS_TOPIC, EVENTS_TOPIC], str(tmp_path))
+    types = {row.type for row in events(read_landed(kafka_spark, str(tmp_path))).where("group = 'told'").collect()}
+    assert {"member_joined", "rebalance_completed", "member_left"} <= types
 
 
 def test_an_internal_topic_that_spark_takes_for_empty_is_an_error_that_says_why(

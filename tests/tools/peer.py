@@ -17,6 +17,8 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 SESSION_MS = 6_000
 MINUTE = 60_000
 SUBSCRIPTION = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=("orders",)))
+ONLY_RECORDS = {"kshim.history.topic.enable": "false"}
+"""Of a broker that tells no more than Kafka does."""
 
 
 class Peer:

@@ -21,7 +21,7 @@ from kshim.tools.why.archive import Archive, ArchiveWriter
 from kshim.tools.why.follow import Follower
 from kshim.tools.why.read import Reading
 from tests.cli.process import COMMAND, TIMEOUT_S, hearing_ctrl_c
-from tests.tools.peer import MINUTE, Peer
+from tests.tools.peer import MINUTE, ONLY_RECORDS, Peer
 from tests.tools.test_why import a_scaled_group, an_event, why_json, write_events
 
 LINE = (
@@ -33,7 +33,7 @@ LINE = (
 
 @pytest.fixture
 def address() -> Iterator[tuple[str, int]]:
-    with Kshim(topics={"orders": 1}) as kshim:
+    with Kshim(topics={"orders": 1}, config=ONLY_RECORDS) as kshim:
         host, _, port = kshim.bootstrap_servers.rpartition(":")
         yield host, int(port)
 

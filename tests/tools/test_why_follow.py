@@ -17,12 +17,14 @@ from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
 from kshim.tools.why.sampling import Sampler
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
-from tests.tools.peer import MINUTE, SESSION_MS, SUBSCRIPTION, Peer
+from kshim_protocol.messages.metadata import MetadataRequest
+from tests.tools.peer import MINUTE, ONLY_RECORDS, SESSION_MS, SUBSCRIPTION, Peer
+from tests.tools.test_why import why_json
 
 
 @pytest.fixture
 def address() -> Iterator[tuple[str, int]]:
-    with Kshim(topics={"orders": 1}) as kshim:
+    with Kshim(topics={"orders": 1}, config=ONLY_RECORDS) as kshim:
         host, _, port = kshim.bootstrap_servers.rpartition(":")
         yield host, int(port)
 
@@ -91,7 +93,9 @@ def test_members_of_stable_groups_are_asked_for_once(logs: BrokerLogs, one: Peer
 
 
 def test_what_is_forgotten_is_not_told_again() -> None:
-    with Kshim(topics={"orders": 1}, config={"group.initial.rebalance.delay.ms": "0"}, clock="manual") as kshim:
+    with Kshim(
+        topics={"orders": 1}, config=ONLY_RECORDS | {"group.initial.rebalance.delay.ms": "0"}, clock="manual"
+    ) as kshim:
         host, _, port = kshim.bootstrap_servers.rpartition(":")
         address = (host, int(port))
         with closing(BrokerLogs(*address, client_id="test")) as logs:
@@ -159,3 +163,17 @@ def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_leng
 def test_following_needs_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "--all", "--data-dir", ".", "--follow"]) == 2
     assert "it needs --bootstrap-server" in capsys.readouterr().err
+
+
+def test_a_kshim_tells_why_without_an_option_of_its_own_and_a_list_of_its_topics_does_not_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Kshim(topics={"orders": 1}) as kshim:
+        host, _, port = kshim.bootstrap_servers.rpartition(":")
+        with closing(Peer((host, int(port)), "one")) as one:
+            one.work().leave()
+            found = why_json(capsys, "billing", "--bootstrap-server", kshim.bootstrap_servers)
+            assert found["sources"] == ["events"]
+            assert [each["cause"] for each in found["incidents"]] == ["one_by_one_start", "scale_down"]
+            listed = {topic.name for topic in one.client.ask(MetadataRequest(topics=None), 12).topics}
+            assert listed == {"orders", "__consumer_offsets"}

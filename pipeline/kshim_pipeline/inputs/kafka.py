@@ -70,7 +70,9 @@ class Cluster:
         """
         with self._metadata(spark, {"isolation.level": "read_committed"}) as consumer:
             known = consumer.listTopics()
-            found = {topic: known[topic] for topic in topics if topic in known}
+            # kshim's history is there for those only who ask for it by name.
+            listed = {topic: known[topic] if topic in known else consumer.partitionsFor(topic) for topic in topics}
+            found = {topic: infos for topic, infos in listed.items() if infos}
             places = _places(spark, found)
             starts, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
             spans: dict[str, dict[int, Span]] = {topic: {} for topic in found}
@@ -88,14 +90,11 @@ class Cluster:
 
     def identity(self, spark: SparkSession, topics: Sequence[str]) -> Identity:
         """The ids of the cluster and of those `topics` that exist. Raises PipelineError: the cluster does not answer."""
-        jvm: Any = spark._jvm
         with self._metadata(spark, make="admin.AdminClient.create") as admin:
             cluster_id = admin.describeCluster().clusterId().get()
-            listing = jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
-            names = admin.listTopics(listing).names().get()
-            there = [topic for topic in topics if names.contains(topic)]
-            found = admin.describeTopics(_java_list(spark, there)).allTopicNames().get()
-            ids = {topic: found[topic].topicId().toString() for topic in there}
+            described = admin.describeTopics(_java_list(spark, topics)).topicNameValues()
+            found = {topic: about for topic in topics if (about := _if_there(described[topic])) is not None}
+            ids = {topic: about.topicId().toString() for topic, about in found.items()}
             return Identity(cluster_id, {topic: topic_id for topic, topic_id in ids.items() if topic_id != _NO_ID})
 
     def ends(self, spark: SparkSession) -> dict[tuple[str, int], int]:
@@ -153,6 +152,17 @@ class Cluster:
                 "This session lacks the jars of Spark's Kafka source. Fetch them with: kshim pipeline setup",
                 EXIT_UNAVAILABLE,
             ) from error
+
+
+def _if_there(described: Any) -> Any:
+    """What becomes known of a topic; None: it does not exist. Raises Py4JJavaError."""
+    try:
+        return described.get()
+    except Py4JJavaError as error:
+        cause = error.java_exception.getCause()
+        if cause is not None and cause.getClass().getSimpleName() == "UnknownTopicOrPartitionException":
+            return None
+        raise
 
 
 def _java_list(spark: SparkSession, items: Sequence[str]) -> Any:

@@ -23,7 +23,11 @@ from kshim.config.dynamic import DynamicConfig
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Now
 from kshim.partitions.durability import FsyncPolicy
-from kshim.partitions.internal_topics import make_events_topic, make_internal_topic
+from kshim.partitions.internal_topics import (
+    make_events_topic,
+    make_events_topic_when_asked,
+    make_internal_topic,
+)
 from kshim.partitions.leadership import Leadership
 from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.partitions import Partitions
@@ -360,7 +364,7 @@ class Cluster:
 
             self._topic_expressions = TopicExpressions(
                 self.background_tasks,
-                lambda: [topic.name for topic in self.topics],
+                lambda: [topic.name for topic in self.topics.listed()],
                 self._expressions_resolved,
                 self.report,
             )
@@ -410,6 +414,11 @@ class Cluster:
                 on_defect=self.report,
             )
         return self._history
+
+    def tell_history(self) -> None:
+        """A client asks for the topic of the history by name: have all in it that is known, if it may. Raises LogError."""
+        if self.config.kshim_history_topic_enable == "when-asked":
+            self.history.tell(is_new=make_events_topic_when_asked(self.topics))
 
     def _find_group(self, group_id: str) -> AnyGroup | None:
         shard = self.groups.coordinator.shard_of(group_id)

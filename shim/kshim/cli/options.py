@@ -259,7 +259,8 @@ _SERVE = (
            "KEY=VALUE", is_repeated=True),
     Option("--properties", "read configuration keys from a file in the format of Kafka's server.properties", "FILE"),
     Option("--topic", "create a topic at the start; may be repeated", "NAME:PARTITIONS", is_repeated=True),
-    Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events", parse=flag),
+    Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events from the start; without this, the topic "
+           "is there for those who ask for it by name, as kshim why does; with --no-events-topic never", parse=flag),
     Option("--clock", "how the clock of all timers runs: real (the default), manual (it stands still until it is advanced), or a rate, "
            "such as x60; see --control", "real|manual|xN", _clock, default=REAL),
     Option("--faults", "what is to go wrong for which requests, for tests: a file of rules in TOML (default: nothing)", "FILE"),
@@ -355,7 +356,7 @@ _WHY = (
            number(1), default=5),
     Option("--at", "only what happened at this time: ISO 8601, UTC unless it says otherwise", "TIME", time_ms),
     Option("--since", "only what happened since this time", "TIME", time_ms),
-    Option("--broker-log", "a log of a broker, for clusters without --events-topic; may be repeated, in order of time", "FILE",
+    Option("--broker-log", "a log of a broker of Kafka, which writes no events; may be repeated, in order of time", "FILE",
            is_repeated=True),
     Option("--record", "also write what is read, and sampled with --follow, to a new file, from which --recorded has the same answer later",
            "FILE"),
@@ -827,8 +828,8 @@ _COMMANDS: Mapping[str, _Command] = {
     "why": _Command(
         "say why a consumer group rebalanced, on kshim or Kafka",
         "Say what made consumer groups rebalance: which client on which host, since when, how sure that is, and what to "
-        "change. Reads kshim's events where it writes them (--events-topic), and __consumer_offsets; with --broker-log also a "
-        "log of Kafka's group coordinator.",
+        "change. Reads kshim's events and, of kshim and Kafka, __consumer_offsets; with --broker-log also a log of Kafka's group "
+        "coordinator.",
         _WHY,
         _why_options,
         "Exit codes: 0 answered, 2 usage, 3 there is nothing to read.",

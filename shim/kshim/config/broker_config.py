@@ -117,7 +117,7 @@ class BrokerConfig:
     kshim_authentication_max_ms: int
     kshim_history_max_bytes: int
     kshim_history_max_events: int
-    kshim_history_topic_enable: bool
+    kshim_history_topic_enable: str
     kshim_share_version: int
     kshim_slow_reader_ms: int
     kshim_slow_sender_ms: int

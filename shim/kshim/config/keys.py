@@ -159,7 +159,7 @@ _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     ("kshim.authentication.max.ms",        "long",    "30000",      "1+",          "The maximum time for the TLS handshake and SASL together."),
     ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "The approximate maximum memory for events of the history."),
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "The maximum number of events of the history in memory."),
-    ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
+    ("kshim.history.topic.enable",         "string",  "when-asked", "true|false|when-asked", "Whether the history is also written to the topic __kshim_events: from the start, never, or once somebody has asked for that topic by name; then it is not among all topics."),
     ("kshim.share.version",                "int",     "1",          "0..1",        "The level of the feature share.version of a new data directory, which UpdateFeatures changes later."),
     ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of responses unread for this time is disconnected."),
     ("kshim.slow.sender.ms",               "long",    "30000",      "1+",          "While memory for requests is short, a client that takes longer than this to send one is disconnected."),

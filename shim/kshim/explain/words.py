@@ -105,7 +105,7 @@ _ADVICE_OF = {STREAMS: _ADVICE_OF_STREAMS, SHARE: _ADVICE_OF_SHARE}
 _RESTORING = " Tasks with state had to restore it, unless it was left on disk: group.streams.num.standby.replicas keeps it elsewhere."
 
 _WOULD_TELL = {
-    "records": "The broker's log (--broker-log) or, on kshim, --events-topic would tell who left and why.",
+    "records": "The broker's log (--broker-log) would tell who left and why; a running kshim tells it itself.",
     "log": "A log has no connections: whether a process ended or stood still is in its own log.",
     "events": "The client's own log would tell.",
 }

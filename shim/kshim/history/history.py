@@ -47,16 +47,17 @@ class History:
     """`observe` takes the coordinator's events, in order, after what they report has been done.
 
     They are followed later, many at a time: code that runs only now and then runs with cold caches, at several times its cost.
-    `ring` always returns all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
-    `on_defect(error, event)` is called with an event that could not be followed, `broker_of(partition)` is the node id of that
+    `ring` always returns all of them. `find_group` looks into the coordinator; `topic` is written to from now on if `is_told`, else when
+    somebody asks (`tell`); `on_defect(error, event)` is called with an event that could not be followed, `broker_of(partition)` is the node id of that
     coordinator, `activities` knows what members' processes did. See `Tracker` for the others.
     """
 
     def __init__(
         self,
         ring: Ring,
-        topic: EventsTopic | None,
+        topic: EventsTopic,
         *,
+        is_told: bool,
         run: str,
         broker_of: Callable[[int], int],
         initial_delay_ms: int,
@@ -65,7 +66,9 @@ class History:
         on_defect: Callable[[BaseException, object], None],
     ) -> None:
         self._ring = ring
-        self.topic = topic
+        self._topic = topic
+        self.is_told = is_told
+        """Whether events are written to the topic."""
         self.run = run
         self.followed_count = 0
         """Events of the coordinator that were followed so far."""
@@ -76,8 +79,7 @@ class History:
         self._pending: list[tuple[Event | InjectedFault, int, Activity | None]] = []
         self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
         self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
-        if topic is not None:
-            topic.before_writing = self._follow
+        topic.before_writing = self._follow
 
     @property
     def ring(self) -> Ring:
@@ -99,16 +101,14 @@ class History:
         on_defect: Callable[[BaseException, object], None],
     ) -> History:
         """The history that a configuration asks for; `run` identifies this life of the process."""
-        topic = None
-        if config.kshim_history_topic_enable:
-            topic = EventsTopic(
+        return cls(
+            Ring(max_events=config.kshim_history_max_events, max_bytes=config.kshim_history_max_bytes),
+            EventsTopic(
                 lambda: topics.named(EVENTS_TOPIC),
                 partial(timers.after, name="history"),
                 lambda error: on_defect(error, EVENTS_TOPIC),
-            )
-        return cls(
-            Ring(max_events=config.kshim_history_max_events, max_bytes=config.kshim_history_max_bytes),
-            topic,
+            ),
+            is_told=config.kshim_history_topic_enable == "true",
             run=run,
             broker_of=broker_of,
             initial_delay_ms=config.group_initial_rebalance_delay_ms,
@@ -123,8 +123,8 @@ class History:
             return
         activity = self._activity(event) if isinstance(event, _OF_PROCESSES) else None
         self._pending.append((event, self._broker_of(event.partition), activity))
-        if self.topic is not None:
-            self.topic.expect()
+        if self.is_told:
+            self._topic.expect()
             self._learn(event)
         if len(self._pending) >= PENDING_MAX_EVENTS:
             self._follow()
@@ -137,7 +137,7 @@ class History:
 
     def stopping(self, groups: Iterable[AnyGroup], now: Now) -> None:
         """The broker is being stopped in good order: say so in the topic of each group that has members."""
-        if self.topic is None:
+        if not self.is_told:
             return
         for group in groups:
             if group.member_count:
@@ -150,11 +150,21 @@ class History:
                     )
                 )
 
+    def tell(self, *, is_new: bool) -> None:
+        """Write to the topic all that is known, and from now on what comes, too. `is_new`: the topic has nothing yet."""
+        self._follow()
+        if is_new or not self.is_told:
+            self._readers = {
+                name for name in self._tracker.groups if (group := self._find_group(name)) and is_reader(group)
+            }
+            self._topic.begin_again(event for event in self._ring if event.group_id not in self._readers)
+        self.is_told = True
+        self._topic.write_all()
+
     def close(self) -> None:
         """Write what still waits."""
         self._follow()
-        if self.topic is not None:
-            self.topic.close()
+        self._topic.write_all()
 
     def _follow(self) -> None:
         pending, self._pending = self._pending, []
@@ -192,8 +202,8 @@ class History:
 
     def _emit(self, event: HistoryEvent) -> None:
         self._ring.append(event)
-        if self.topic is not None and event.group_id not in self._readers:
-            self.topic.add(event)
+        if self.is_told and event.group_id not in self._readers:
+            self._topic.add(event)
         if event.type == "group_dead":
             self._readers.discard(event.group_id)
 

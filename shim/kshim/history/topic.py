@@ -6,7 +6,7 @@ What goes wrong here stays here: a group never waits for its history, and never 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from kshim.history.event import HistoryEvent
@@ -78,7 +78,14 @@ class EventsTopic:
             self._take()
             self.dropped_count += 1
 
-    def close(self) -> None:
+    def begin_again(self, events: Iterable[HistoryEvent]) -> None:
+        """The topic is new: these events are to be in it, and none of those that wait."""
+        self._backlog.clear()
+        self._backlog_bytes = 0
+        for event in events:
+            self.add(event)
+
+    def write_all(self) -> None:
         """Write everything now, as far as it can be written."""
         while self._backlog and self._write_batch():
             pass

@@ -17,6 +17,9 @@ _SHARE_STATE_CONFIGS: Final = {
     "retention.ms": "-1",
 }
 EVENTS_TOPIC: Final = "__kshim_events"
+_EVENTS_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "604800000"}
+_EVENTS_CONFIGS_WHEN_ASKED: Final = _EVENTS_CONFIGS | {"retention.bytes": "67108864", "segment.bytes": "16777216"}
+"""Nobody has decided that it may grow."""
 
 
 def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topic:
@@ -39,10 +42,23 @@ def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topi
     return topics.create(name, config.transaction_state_log_num_partitions, configs)
 
 
+def unlisted_topics(config: BrokerConfig) -> frozenset[str]:
+    """Topics that only those see who ask for them by name."""
+    return frozenset({EVENTS_TOPIC} if config.kshim_history_topic_enable == "when-asked" else ())
+
+
 def make_events_topic(topics: Topics, config: BrokerConfig) -> None:
     """Make the topic of the history if the configuration asks for it and it is not there. Raises LogError.
 
     Must be called before clients connect, so that it causes no rebalance of consumers that subscribe to a pattern.
     """
-    if config.kshim_history_topic_enable and EVENTS_TOPIC not in topics:
-        topics.create(EVENTS_TOPIC, 1, {"cleanup.policy": "delete", "retention.ms": "604800000"})
+    if config.kshim_history_topic_enable == "true" and EVENTS_TOPIC not in topics:
+        topics.create(EVENTS_TOPIC, 1, _EVENTS_CONFIGS)
+
+
+def make_events_topic_when_asked(topics: Topics) -> bool:
+    """Make the topic of the history if it is not there; whether it was made. Raises LogError."""
+    is_new = EVENTS_TOPIC not in topics
+    if is_new:
+        topics.create(EVENTS_TOPIC, 1, _EVENTS_CONFIGS_WHEN_ASKED)
+    return is_new

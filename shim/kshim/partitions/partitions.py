@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kshim.partitions.cleaner_config import CleanerConfig
 from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.fetch_purgatory import FetchPurgatory
+from kshim.partitions.internal_topics import unlisted_topics
 from kshim.partitions.log_cleaner import LogCleaner
 from kshim.partitions.log_recovery import LogRecovery
 from kshim.partitions.producer_expiration import ProducerExpiration
@@ -75,7 +76,15 @@ class Partitions:
         self.log_recovery = LogRecovery(
             self.durability, timers, background_tasks, on_taken=on_taken, on_repaired=self._repaired, report=report
         )
-        self.topics = Topics(storage, new_topic_id, leadership, self, start=background_tasks.add, report=report)
+        self.topics = Topics(
+            storage,
+            new_topic_id,
+            leadership,
+            self,
+            start=background_tasks.add,
+            report=report,
+            unlisted=unlisted_topics(config),
+        )
         self.producer_snapshots = ProducerSnapshots(
             config, timers, background_tasks, exists=lambda topic: self.topics.named(topic.name) is topic, report=report
         )

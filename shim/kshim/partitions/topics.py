@@ -26,7 +26,10 @@ class NewTopic(NamedTuple):
 
 
 class Topics:
-    """All topics, by name and by id. Also the coordinator's `TopicCatalog`. `start` is given background tasks."""
+    """All topics, by name and by id. Also the coordinator's `TopicCatalog`.
+
+    `start` is given background tasks. `unlisted` are names that only those see who know them.
+    """
 
     def __init__(
         self,
@@ -37,8 +40,10 @@ class Topics:
         *,
         start: Callable[[BackgroundTask], None],
         report: Callable[[BaseException, object], None],
+        unlisted: frozenset[str] = frozenset(),
     ) -> None:
         self._storage = storage
+        self._unlisted = unlisted
         self._services = services
         self._start = start
         self._report = report
@@ -66,6 +71,10 @@ class Topics:
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
+
+    def listed(self) -> list[Topic]:
+        """Those that a client sees who asks for all."""
+        return [topic for name, topic in self._by_name.items() if name not in self._unlisted]
 
     def named(self, name: str) -> Topic | None:
         """The topic of that name."""

@@ -48,7 +48,7 @@ def describe_log_dirs(node: Node, request: DescribeLogDirsRequest, context: Requ
 def _asked(node: Node, request: DescribeLogDirsRequest) -> Iterator[tuple[Topic, Iterable[int]]]:
     """Topics with partitions that are asked for; null: all of them."""
     if request.topics is None:
-        for topic in node.cluster.topics:
+        for topic in node.cluster.topics.listed():
             yield topic, range(len(topic.partitions))
         return
     wanted: dict[str, dict[int, None]] = {}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import TOPIC_OPERATIONS
+from kshim.broker.handlers.topics.metadata import tell_history
 from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.partitions.topic_validator import name_problem
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -35,7 +37,10 @@ def describe_topic_partitions(
     INVALID_TOPIC_EXCEPTION as other bad names are; Kafka fails on it with UNKNOWN_SERVER_ERROR.
     """
     cluster = node.cluster
-    names = sorted({topic.name for topic in request.topics} or {topic.name for topic in cluster.topics})
+    named = {topic.name for topic in request.topics}
+    if EVENTS_TOPIC in named:
+        tell_history(node, request)
+    names = sorted(named or {topic.name for topic in cluster.topics.listed()})
     first_index = 0
     cursor = request.cursor
     if cursor is not None:

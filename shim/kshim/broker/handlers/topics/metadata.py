@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim.partitions.partition import INTERNAL_TOPICS, Partition, Topic
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem
 from kshim.partitions.topics import NewTopic
@@ -69,13 +70,23 @@ def found_topics(node: Node, request: MetadataRequest, version: int) -> list[Top
     ):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids require version 12")
     if asked is None or (version == 0 and not asked):
-        return list(topics)
+        return list[Topic | None](topics.listed())
     if ids := _ids(asked):
         return [topics.with_id(topic_id) for topic_id in ids]
     names = _names(asked)
     if None in names:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor id were specified")
+    if EVENTS_TOPIC in names:
+        tell_history(node, request)
     return [topics.named(name or "") for name in names]
+
+
+def tell_history(node: Node, request: object) -> None:
+    """The topic of the history is there for those who know its name, with all that is known up to now."""
+    try:
+        node.cluster.tell_history()
+    except LogError as problem:
+        node.cluster.report(problem, request)
 
 
 def described(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshim.broker.handlers.topics.metadata import described, found_topics
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim_protocol.errors import KafkaError
 from kshim_protocol.frame import ProtocolError, build_answer, parse_request_header
 
@@ -84,6 +85,8 @@ class UsualMetadata:
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
             request: Any = route.request_codec.parse(frame, header.body_at)[0]
+            if any(topic.name == EVENTS_TOPIC for topic in request.topics or ()):
+                return None
             found = found_topics(self._node, request, route.version)
         except (ProtocolError, KafkaError):
             return None
