@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,31 @@ def test_records_alone_show_a_start_and_a_new_member(tmp_path: Path, capsys: pyt
     assert (start["cause"], start["clients"]) == ("one_by_one_start", ["one@10.0.0.1", "two@10.0.0.1"])
     assert (added["cause"], added["clients"], added["basis"]) == ("scale_up", ["three@10.0.0.1"], "inferred")
     assert added["effects"][0]["sync_ms"] == 40
+
+
+@pytest.mark.parametrize(
+    ("back_after_s", "seen"),
+    [
+        ((), ": it left or was lost, and which of the two is not known."),
+        ((20,), ", and 20.0 s later it or a successor joined; why is not known."),
+        ((20, 30), ", 3 times; why is not known."),
+    ],
+)
+def test_records_alone_say_that_a_member_was_gone_where_they_do_not_show_why(
+    back_after_s: Sequence[int], seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, at_ms = member("one", 1), START + 60 * MINUTE
+    records = [group_record(START, 1, one), group_record(START + 500, 2, one, member("two", 2))]
+    for number, after_s in enumerate(back_after_s):
+        records.append(group_record(at_ms, 3 + 2 * number, one))
+        at_ms += after_s * 1_000
+        records.append(group_record(at_ms, 4 + 2 * number, one, member("two", 3 + number)))
+        at_ms += 40_000
+    if len(back_after_s) != 1:
+        records.append(group_record(at_ms, 9, one))
+    write_log(tmp_path, 0, [build_batch([record], base_offset=place) for place, record in enumerate(records)])
+    found = why_json(capsys, "billing", "--data-dir", str(tmp_path))["incidents"][1]
+    assert (found["cause"], found["sentence"]) == ("unknown", f"two@10.0.0.1 was no longer a member of billing{seen}")
 
 
 def test_only_what_happened_since_a_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,6 +125,8 @@ def sentence(incident: Incident) -> str:
         return f"{_listed(incident.groups)} started with its first member, {_listed(names)}."
     if incident.cause is Cause.NETWORK_CUT and incident.host is None:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
+    if incident.cause is Cause.UNKNOWN and (text := _seen(incident)) is not None:
+        return text
     count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
     text = _OF_STREAMS.get(incident.cause) if _type_of(incident) == STREAMS else None
@@ -142,6 +144,20 @@ def sentence(incident: Incident) -> str:
         moments=counted(sum(each.times for each in _records(incident)), "time"),
         records=_places(incident),
     )
+
+
+def _seen(incident: Incident) -> str | None:
+    """What is known where the cause is not: that one member was gone, and came back; None: it is something else."""
+    gone = incident.disturbances
+    if len(incident.clients) != 1 or len(incident.groups) != 1 or any(each.what is not What.DEPARTED for each in gone):
+        return None
+    was_gone = f"{incident.clients[0]} was no longer a member of {incident.groups[0]}"
+    if len(gone) > 1:
+        return f"{was_gone}, {len(gone)} times; why is not known."
+    back_ms = gone[0].to_ms - gone[0].fact.ts_ms
+    if back_ms > 0:
+        return f"{was_gone}, and {seconds(back_ms)} later it or a successor joined; why is not known."
+    return f"{was_gone}: it left or was lost, and which of the two is not known."
 
 
 def _has_one_begun(incident: Incident) -> bool:
