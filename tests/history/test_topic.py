@@ -13,6 +13,7 @@ from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.history.history import PENDING_MAX_EVENTS
 from kshim.history.topic import EventsTopic
 from kshim.partitions.internal_topics import EVENTS_TOPIC
+from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
 from kshim.storage.log import LogError
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
@@ -177,6 +178,13 @@ def test_a_history_that_is_not_to_be_told_is_an_unknown_topic() -> None:
     Member(node).work()
     (found,), (described,) = node.client().ask(BY_METADATA).topics, node.client().ask(BY_DESCRIPTION).topics
     assert found.error_code == described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert EVENTS_TOPIC not in node.cluster.topics
+
+
+def test_who_may_not_describe_the_topic_does_not_have_it_made() -> None:
+    node = a_node({"authorizer.class.name": STANDARD_AUTHORIZER})
+    (found,), (described,) = node.client().ask(BY_METADATA).topics, node.client().ask(BY_DESCRIPTION).topics
+    assert found.error_code == described.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert EVENTS_TOPIC not in node.cluster.topics
 
 
