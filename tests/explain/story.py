@@ -46,11 +46,12 @@ class Story:
         topics: tuple[str, ...] = ("orders",),
         assignor: str = "range",
         session_ms: int | None = None,
+        member_id: str | None = None,
         completes: bool = True,
     ) -> Story:
         """A client becomes a member. `completes`: the rebalance is over soon after it."""
         self._ids += 1
-        member = Member(f"{client}-{self._ids}", client if static else None, client, host)
+        member = Member(member_id or f"{client}-{self._ids}", client if static else None, client, host)
         self._members.setdefault((group, client), []).append(member)
         timeouts = (session_ms or self._timeouts[0], self._timeouts[1])
         self._profiles[member.member_id] = Profile(member, *timeouts, topics)
@@ -216,10 +217,11 @@ def activity(
     closed_by: str | None = None,
     last_api: str = "Heartbeat",
     last_fetch_ms: int | None = None,
+    software: str | None = None,
 ) -> Activity:
     """What the broker knows of a process."""
     return _activity(connection, last_request_ms, 0)._replace(
-        closed_ms=closed_ms, closed_by=closed_by, last_api=last_api, last_fetch_ms=last_fetch_ms
+        closed_ms=closed_ms, closed_by=closed_by, last_api=last_api, last_fetch_ms=last_fetch_ms, software=software
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshim.explain.facts import Committed
 from kshim.explain.words import CERTAIN, sentence
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
@@ -252,6 +254,20 @@ def test_a_static_member_whose_heartbeats_ended_a_poll_interval_after_its_commit
         HOUR + 8 * SECOND, "one", static=True
     )
     assert the_last_cause(story) == ("slow_poll", ("one",))
+
+
+@pytest.mark.parametrize(("not_committed_s", "cause"), [(11, "slow_poll"), (3, "paused")])
+def test_librdkafka_with_the_new_protocol_falls_silent_when_a_poll_takes_too_long(
+    not_committed_s: int, cause: str
+) -> None:
+    """As confluent-kafka 2.16 did beside a broker: heartbeats and fetches went on for max.poll.interval.ms, and the commits did not."""
+    own_id, silent_ms = "cLj8ZfVSSPS2tQHpMsixhQ", HOUR - 10 * SECOND
+    story = Story(session_ms=10 * SECOND, rebalance_ms=12 * SECOND).joins(0, "one", member_id=own_id, connection="a")
+    story.joins(300, "two", host="10.0.0.2")
+    seen = activity(last_request_ms=silent_ms, last_fetch_ms=silent_ms - 74, software="rdkafka-2.16.0")
+    story.expires(HOUR, "one", activity=seen, committed=Committed(silent_ms - not_committed_s * SECOND, 5 * SECOND))
+    story.joins(HOUR + 8 * SECOND, "one", member_id=own_id, connection="a", opened_ms=0)
+    assert the_last_cause(story) == (cause, ("one@10.0.0.1",))
 
 
 def test_an_application_that_gives_a_reason_of_its_own_has_asked_for_the_rebalance() -> None:

@@ -67,6 +67,9 @@ class Conduct(NamedTuple):
     is_back_soon: bool
     stays_away: bool
     """Whether it has not come back for longer than it was silent: before that, it says nothing."""
+    falls_silent: bool
+    """Whether its client ends its heartbeats, and does not leave, when its polls take too long: static members, and librdkafka with
+    the new protocol, which goes on fetching until then."""
     was_assigning: bool
     was_revoking: bool
     """Whether it had been told to give up partitions, and had not."""
@@ -137,6 +140,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
         is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
+        falls_silent=life.member.instance_id is not None or _is_librdkafka_of_new_protocol(life),
         was_assigning=gone.state == "CompletingRebalance",
         was_revoking=gone.told_ms is not None,
         went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
@@ -187,6 +191,11 @@ def _is_regular(found: Committed | None) -> bool:
     if found is None or found.before_ms is None or found.usual_ms is None or _is_early(found):
         return False
     return found.usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS and found.last_ms - found.before_ms < _DUE * found.usual_ms
+
+
+def _is_librdkafka_of_new_protocol(life: Life) -> bool:
+    software = None if life.activity is None else life.activity.software
+    return software is not None and "rdkafka" in software and keeps_id(life.member.member_id)
 
 
 def _was_stopped(life: Life) -> bool | None:
