@@ -127,6 +127,21 @@ def test_groups_are_listed_in_every_version_as_one_by_one(version: int) -> None:
     assert build(reply) == build(ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(one_by_one)))
 
 
+def test_each_group_is_listed_as_what_it_is_whatever_the_one_before_it_is() -> None:
+    sim = a_group(offsets_topic_num_partitions=1).stable("a")
+    for group_id, protocol_type in (("emptied", "consumer"), ("of-connect", "connect")):
+        peer = sim.peer(group_id, group_id=group_id, protocol_type=protocol_type)
+        peer.take(peer.join())
+        peer.leave()
+    sim.peer("n", group_id="new").send_join()
+    assert listed(sim) == [
+        ("g", "consumer", "Stable", "classic"),
+        ("emptied", "consumer", "Empty", "classic"),
+        ("of-connect", "connect", "Empty", "classic"),
+        ("new", "", "Empty", "classic"),
+    ]
+
+
 @covers("list.states", "list.unknown-filter", "list.types")
 def test_states_and_types_are_filtered_whatever_their_case() -> None:
     sim = a_group().stable("a")

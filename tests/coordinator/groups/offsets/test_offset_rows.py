@@ -173,6 +173,14 @@ def test_a_commit_of_the_same_partitions_replaces_the_rows_as_a_whole() -> None:
     assert isinstance(sims.without.shard().offsets.of_group("g")["orders"], dict)
 
 
+def test_rows_answer_for_just_their_partitions_in_just_their_order() -> None:
+    sims = TwoSims()
+    Steps.commit(sims, "orders", range(1, 7), 0)
+    for indexes in ((1, 2, 3), (1, 3, 2, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7), (1, 2, 3, 4, 6, 5), (1, 2, 3, 4, 5, 5)):
+        for version in (0, 2):
+            Steps.fetch(sims, "orders", indexes, version)
+
+
 def test_rows_that_lose_a_partition_leave_the_others_as_they_were() -> None:
     sims = TwoSims()
     Steps.commit(sims, "orders", range(6), 0)
