@@ -3,7 +3,7 @@
 pyspark leaves the sockets that results came through, kafka-python those of refused connections, and some only when a thread
 of theirs has ended. The warning about it fails whichever test runs on the same worker when Python comes upon them. So it is
 ignored, except where no other library is used and the sockets are ours: there it shows a leak. What others have left
-before is collected before the first of these tests.
+before is collected before the first of these tests, and at the end, where pytest collects garbage once more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Collect what was left."""
     has_only_ours = _has_only_ours(item)
     if has_only_ours and item.config.stash.get(_sockets_may_be_left, True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
+        _collect()
     item.config.stash[_sockets_may_be_left] = not has_only_ours
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Collect what the last tests have left."""
+    if session.config.stash.get(_sockets_may_be_left, False):
+        _collect()
+
+
+def _collect() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

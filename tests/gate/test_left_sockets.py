@@ -14,6 +14,10 @@ def test_leaves_a_socket_to_the_garbage_collector():
     holder = {"socket": socket.socket()}
     holder["itself"] = holder
 """
+OPTIONS = (
+    *("-p", "tests.gate.left_sockets", "-p", "no:randomly", "-p", "no:asyncio", "-o", f"pythonpath={ROOT}"),
+    *("-W", "error::ResourceWarning", "-W", "error::pytest.PytestUnraisableExceptionWarning"),
+)
 COLLECT = """
 import gc
 
@@ -37,7 +41,17 @@ def test_a_socket_that_is_left_fails_a_test_only_if_it_was_left(
         path = pytester.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    plugins = ("-p", "tests.gate.left_sockets", "-p", "no:randomly", "-p", "no:asyncio", "-o", f"pythonpath={ROOT}")
-    warnings = ("-W", "error::ResourceWarning", "-W", "error::pytest.PytestUnraisableExceptionWarning")
-    result = pytester.runpytest_subprocess(*plugins, *warnings, "tests")
+    result = pytester.runpytest_subprocess(*OPTIONS, "tests")
     result.assert_outcomes(passed=2 - failed, failed=failed)
+
+
+@pytest.mark.parametrize(("leaking", "is_told"), [("tests/pipeline", False), ("tests/server", True)])
+def test_a_socket_that_the_last_test_has_left_fails_the_run_only_if_it_is_ours(
+    pytester: pytest.Pytester, leaking: str, is_told: bool
+) -> None:
+    path = pytester.path / leaking / "test_a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(LEAK)
+    result = pytester.runpytest_subprocess(*OPTIONS, "tests")
+    result.assert_outcomes(passed=1)
+    assert (result.ret != 0) == is_told
