@@ -67,9 +67,9 @@ class Conduct(NamedTuple):
     is_back_soon: bool
     stays_away: bool
     """Whether it has not come back for longer than it was silent: before that, it says nothing."""
-    falls_silent: bool
-    """Whether its client ends its heartbeats, and does not leave, when its polls take too long: static members, and librdkafka with
-    the new protocol, which goes on fetching until then."""
+    ends_heartbeats: bool
+    """Whether it is a dynamic member that ends its heartbeats, and does not leave, when its polls take too long: of librdkafka with the
+    new protocol, which goes on fetching until then."""
     was_assigning: bool
     was_revoking: bool
     """Whether it had been told to give up partitions, and had not."""
@@ -140,7 +140,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
         is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
-        falls_silent=life.member.instance_id is not None or _is_librdkafka_of_new_protocol(life),
+        ends_heartbeats=life.member.instance_id is None and _is_librdkafka_of_new_protocol(life),
         was_assigning=gone.state == "CompletingRebalance",
         was_revoking=gone.told_ms is not None,
         went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,

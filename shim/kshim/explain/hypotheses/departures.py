@@ -227,7 +227,7 @@ def _paused(seen: Conduct) -> _Weighed:
             _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.LIKELY),
             _if(seen.was_revoking and seen.went_on, "it sent other requests meanwhile", Step.MUST_NOT),
-            _stopped_committing(seen, Step.UNLIKELY) if seen.falls_silent and not seen.is_static else None,
+            _stopped_committing(seen, Step.UNLIKELY) if seen.ends_heartbeats else None,
             _same_process(seen, Step.LIKELY),
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),
@@ -305,7 +305,7 @@ def _expired_for_polls(seen: Conduct) -> _Weighed:
             # Some clients send no heartbeats while they wait for the application to give up partitions.
             _if(seen.was_revoking, "it had been told to give up partitions when its heartbeats ended", Step.MUST),
             _if(
-                not seen.falls_silent and not seen.was_revoking,
+                not (seen.is_static or seen.ends_heartbeats or seen.was_revoking),
                 "it is not a static member: those leave when their polls are too slow",
                 Step.UNLIKELY,
             ),
@@ -314,13 +314,13 @@ def _expired_for_polls(seen: Conduct) -> _Weighed:
                 "it had stopped fetching long before its heartbeats",
                 Step.MUST,
             ),
-            _stopped_committing(seen, Step.MUST) if seen.falls_silent else None,
+            _stopped_committing(seen, Step.MUST) if seen.is_static or seen.ends_heartbeats else None,
             _if(
-                seen.stopped_fetching is False and (seen.is_static or not seen.falls_silent),
+                seen.stopped_fetching is False and not seen.ends_heartbeats,
                 "it fetched as long as it sent heartbeats",
                 Step.MUST_NOT,
             ),
-            _same_process(seen, Step.LIKELY) if seen.falls_silent and not seen.is_static else None,
+            _same_process(seen, Step.LIKELY) if seen.ends_heartbeats else None,
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             _if(
                 seen.life.next is not None

@@ -86,7 +86,7 @@ class UsualMetadata:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
             request: Any = route.request_codec.parse(frame, header.body_at)[0]
             if any(topic.name == EVENTS_TOPIC for topic in request.topics or ()):
-                return None
+                return None  # each such request has the topic written up to now, which an answer that is kept would not
             found = found_topics(self._node, request, route.version)
         except (ProtocolError, KafkaError):
             return None
