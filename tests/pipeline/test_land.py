@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 from pyspark.sql import Observation
 
 from integration.support.fixtures import available
@@ -137,6 +138,23 @@ def test_the_history_of_a_kshim_lands_although_no_list_of_topics_has_it(
     land(kafka_spark, cluster, [OFFSETS_TOPIC, EVENTS_TOPIC], str(tmp_path))
     types = {row.type for row in events(read_landed(kafka_spark, str(tmp_path))).where("group = 'told'").collect()}
     assert {"member_joined", "rebalance_completed", "member_left"} <= types
+
+
+def test_a_topic_that_may_not_be_described_is_left_out_as_one_that_does_not_exist(
+    kafka_spark: SparkSession, tmp_path: Path
+) -> None:
+    config = {"allow.everyone.if.no.acl.found": "true"}
+    process = KshimProcess(tmp_path, config=config, topics={"orders": 1}, options=("--acls",))
+    process.start()
+    try:
+        with closing(KafkaAdminClient(bootstrap_servers=process.bootstrap)) as admin:
+            hidden = ResourcePattern(ResourceType.TOPIC, EVENTS_TOPIC)
+            admin.create_acls([ACL("User:boss", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, hidden)])
+        cluster = Cluster(process.bootstrap)
+        assert set(cluster.spans(kafka_spark, ["orders", EVENTS_TOPIC])) == {"orders"}
+        assert set(cluster.identity(kafka_spark, ["orders", EVENTS_TOPIC]).topic_ids) == {"orders"}
+    finally:
+        process.stop()
 
 
 def test_an_internal_topic_that_spark_takes_for_empty_is_an_error_that_says_why(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -71,8 +72,8 @@ class Cluster:
         with self._metadata(spark, {"isolation.level": "read_committed"}) as consumer:
             known = consumer.listTopics()
             # kshim's history is there for those only who ask for it by name.
-            listed = {topic: known[topic] if topic in known else consumer.partitionsFor(topic) for topic in topics}
-            found = {topic: infos for topic, infos in listed.items() if infos}
+            asked = {topic: _if_there(partial(consumer.partitionsFor, topic)) for topic in topics if topic not in known}
+            found = {topic: infos for topic in topics if (infos := asked[topic] if topic in asked else known[topic])}
             places = _places(spark, found)
             starts, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
             spans: dict[str, dict[int, Span]] = {topic: {} for topic in found}
@@ -93,7 +94,7 @@ class Cluster:
         with self._metadata(spark, make="admin.AdminClient.create") as admin:
             cluster_id = admin.describeCluster().clusterId().get()
             described = admin.describeTopics(_java_list(spark, topics)).topicNameValues()
-            found = {topic: about for topic in topics if (about := _if_there(described[topic])) is not None}
+            found = {topic: about for topic in topics if (about := _if_there(described[topic].get)) is not None}
             ids = {topic: about.topicId().toString() for topic, about in found.items()}
             return Identity(cluster_id, {topic: topic_id for topic, topic_id in ids.items() if topic_id != _NO_ID})
 
@@ -154,13 +155,13 @@ class Cluster:
             ) from error
 
 
-def _if_there(described: Any) -> Any:
-    """What becomes known of a topic; None: it does not exist. Raises Py4JJavaError."""
+def _if_there(ask: Callable[[], Any]) -> Any:
+    """What `ask` returns about a topic; None: it does not exist, or nobody may see it, which no list tells apart. Raises Py4JJavaError."""
     try:
-        return described.get()
+        return ask()
     except Py4JJavaError as error:
-        cause = error.java_exception.getCause()
-        if cause is not None and cause.getClass().getSimpleName() == "UnknownTopicOrPartitionException":
+        cause = error.java_exception.getCause() or error.java_exception
+        if cause.getClass().getSimpleName() in ("UnknownTopicOrPartitionException", "TopicAuthorizationException"):
             return None
         raise
 
