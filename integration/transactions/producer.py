@@ -226,7 +226,7 @@ class Producer:
     def write(self, partition: int, sequence: int = 0, *, version: int = 12) -> str:
         """Produce of one record to a partition of the talk's topic: the error."""
         batch = build_batch(
-            [Record(None, b"v", timestamp_ms=1_000)],
+            [Record(None, b"v", timestamp_ms=round(time.time() * 1000))],
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=sequence,

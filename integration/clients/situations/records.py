@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from integration.clients.application import Sent
 from integration.clients.scene import Scene
 from integration.clients.situation import situation
 
-_T = 1_700_000_000_000
+_FIRST_MS = round(time.time() * 1000)
+"""The timestamp of the first record: the next check of retention deletes records that are old."""
 _BATCH_RECORD_COUNT = 500
 
 
@@ -15,12 +18,18 @@ def records_round_trip(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
     sent = [
-        Sent("plain", partition=0, timestamp=_T),
-        Sent("with a key", key="k", partition=0, timestamp=_T + 1),
-        Sent(None, key="tombstone", partition=0, timestamp=_T + 2),
-        Sent("", key="", partition=0, timestamp=_T + 3),
-        Sent("naïve ☃ 🎈", key="schlüssel", partition=0, timestamp=_T + 4, headers=(("a", "1"), ("a", "2"), ("ü", ""))),
-        Sent("elsewhere", partition=1, timestamp=_T + 5, headers=(("h", "v"),)),
+        Sent("plain", partition=0, timestamp=_FIRST_MS),
+        Sent("with a key", key="k", partition=0, timestamp=_FIRST_MS + 1),
+        Sent(None, key="tombstone", partition=0, timestamp=_FIRST_MS + 2),
+        Sent("", key="", partition=0, timestamp=_FIRST_MS + 3),
+        Sent(
+            "naïve ☃ 🎈",
+            key="schlüssel",
+            partition=0,
+            timestamp=_FIRST_MS + 4,
+            headers=(("a", "1"), ("a", "2"), ("ü", "")),
+        ),
+        Sent("elsewhere", partition=1, timestamp=_FIRST_MS + 5, headers=(("h", "v"),)),
     ]
     assert application.produce(topic, sent) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0)]
     read = sorted(application.read(topic, {0: "beginning", 1: "beginning"}, len(sent)))
@@ -109,9 +118,9 @@ def seek_positions(scene: Scene) -> None:
 def offsets_by_time(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
-    application.produce(topic, [Sent(str(n), partition=0, timestamp=_T + 100 * n) for n in range(10)])
+    application.produce(topic, [Sent(str(n), partition=0, timestamp=_FIRST_MS + 100 * n) for n in range(10)])
     assert application.offsets(topic, [0, 1], "beginning") == {0: 0, 1: 0}
     assert application.offsets(topic, [0, 1], "end") == {0: 10, 1: 0}
-    assert application.offsets(topic, [0, 1], _T + 350) == {0: 4, 1: None}
-    assert application.offsets(topic, [0], _T - 1) == {0: 0}
-    assert application.offsets(topic, [0], _T + 901) == {0: None}
+    assert application.offsets(topic, [0, 1], _FIRST_MS + 350) == {0: 4, 1: None}
+    assert application.offsets(topic, [0], _FIRST_MS - 1) == {0: 0}
+    assert application.offsets(topic, [0], _FIRST_MS + 901) == {0: None}
