@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +11,11 @@ from kshim.explain.causes import Cause
 from kshim_pipeline.diagnosis.facts import Entry
 from kshim_pipeline.diagnosis.findings import findings_of
 from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
-from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
+from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet, known_of_groups
 from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
 from kshim_pipeline.diagnosis.typed_rows import rows_of as rows_of_values
 from kshim_pipeline.model.events import events
-from kshim_pipeline.schemas import FINDINGS, INCIDENTS
+from kshim_pipeline.schemas import FINDINGS, INCIDENTS, LOG_LINES
 from tests.pipeline.explained_rows import a_member, a_snapshot, an_event
 from tests.pipeline.explained_rows import known_of as entries
 from tests.pipeline.model_rows import commit_record, decoded, event, event_records, group_record, member, rows_of, table
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 B = {"member_id": "b", "instance_id": None, "client_id": "client-b", "host": "host-b"}
 
 
-def _group(group: str, *names: str, host: str, died_ms: int | None = None) -> list[Entry]:
-    """A group with members on a host; the session of the first one ends at `died_ms`."""
+def _group(group: str, *names: str, host: str, died_ms: Sequence[int] = ()) -> list[Entry]:
+    """A group with members on a host; the sessions of the first ones end at `died_ms`."""
     there = [a_member(f"{group}-{name}", host=host) for name in names]
     joined = [an_event(number, 1_000, "member_joined", each) for number, each in enumerate(there)]
-    died = [an_event(99, died_ms, "member_left", there[0], reason="session_timeout")] if died_ms else []
+    died = [
+        an_event(90 + number, at_ms, "member_left", each, reason="session_timeout")
+        for number, (each, at_ms) in enumerate(zip(there, died_ms, strict=False))
+    ]
     known = entries(a_snapshot(1, 900, *there), [*joined, *died])
     return [
         each._replace(
@@ -42,11 +46,11 @@ def _group(group: str, *names: str, host: str, died_ms: int | None = None) -> li
 
 def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_its_own(spark: SparkSession) -> None:
     known = [
-        *_group("one", "a", "b", host="h1", died_ms=100_000),
-        *_group("two", "a", "b", host="h1", died_ms=101_000),
+        *_group("one", "a", "b", host="h1", died_ms=[100_000]),
+        *_group("two", "a", "b", host="h1", died_ms=[101_000]),
         *_group("alive", "a", host="h1"),
         *_group("elsewhere", "a", host="h2"),
-        *_group("later", "a", host="h1", died_ms=400_000),
+        *_group("later", "a", host="h1", died_ms=[400_000]),
     ]
     found = neighbours(table(spark, ENTRIES, rows_of_values(known)))
     assert rows_of(found, "asked", "group", "fact.kind", "fact.member.member_id") == [
@@ -60,6 +64,19 @@ def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_i
         ("two", "one", "EXPIRED", "one-a"),
         ("two", "one", "JOINED", "one-a"),
         ("two", "one", "JOINED", "one-b"),
+    ]
+
+
+def test_a_group_two_of_whose_members_fell_silent_together_is_told_who_went_on_there(spark: SparkSession) -> None:
+    known = [
+        *_group("one", "a", "b", host="h1", died_ms=[100_000, 101_000]),
+        *_group("alive", "a", host="h1"),
+        *_group("apart", "a", "b", host="h2", died_ms=[300_000, 500_000]),
+        *_group("other", "a", host="h2"),
+    ]
+    found = neighbours(table(spark, ENTRIES, rows_of_values(known)))
+    assert rows_of(found, "asked", "group", "fact.kind", "fact.member.member_id") == [
+        ("one", "alive", "JOINED", "alive-a"),
     ]
 
 
@@ -106,6 +123,23 @@ def test_incidents_are_findings(of_two_groups: DataFrame) -> None:
     assert findings.schema.names == FINDINGS.names
     (row,) = rows_of(findings, "analysis", "severity", "group_id", "member.client_id", "member.client_host", "cause")
     assert row == ("diagnosis", "warning", None, "client-b", "host-b", "killed")
+
+
+def test_what_is_known_of_a_group_has_lines_of_the_log_that_do_not_name_it(spark: SparkSession) -> None:
+    lines = [
+        {"ts_ms": 1, "type": "static_replaced", "group_id": "g", "member_id": "old", "group_instance_id": "i"},
+        {"ts_ms": 2, "type": "static_replaced", "group_id": "h", "member_id": "other", "group_instance_id": "i"},
+        {"ts_ms": 3, "type": "static_fenced", "member_id": "old"},
+        {"ts_ms": 4, "type": "stopping"},
+    ]
+    places = [{"evidence": {"topic": "log", "partition": None, "offset": number}} for number in range(len(lines))]
+    rows = [dict.fromkeys(LOG_LINES.names) | line | place for line, place in zip(lines, places, strict=True)]
+    known = known_of_groups(["g"], decoded(spark), None, table(spark, LOG_LINES, rows))
+    assert rows_of(known.where("fact is not null"), "fact.ts_ms", "group", "fact.kind") == [
+        (1, "g", "REPLACED"),
+        (3, "g", "HEARD"),
+        (4, "g", "STOPPING"),
+    ]
 
 
 def test_severities_are_of_causes_that_there_are() -> None:

@@ -73,7 +73,8 @@ def _stops(entries: DataFrame) -> DataFrame:
 def _asked(entries: DataFrame) -> DataFrame:
     """`asked`, `asked_session`, `host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
 
-    Or when the group waited for one on that host, which was perhaps silent for less than its session timeout.
+    Or when the group waited for one on that host, which was perhaps silent for less than its session timeout. And hosts of members
+    of the group itself that fell silent together: that others there went on tells what it was not.
     """
     session_ms = F.coalesce("profile.session_ms", F.lit(DEFAULT_SESSION_MS))
     ended_ms = F.col("fact.ts_ms")
@@ -103,7 +104,8 @@ def _asked(entries: DataFrame) -> DataFrame:
     )
     # Those of the same minute, or of the one before or after it, are compared.
     minute = F.floor(F.col("from_ms") / RETURN_MS)
-    one = silent.unionByName(waited).select("*", minute.alias("minute")).alias("one")
+    own = silent.unionByName(waited)
+    one = own.select("*", minute.alias("minute")).alias("one")
     other = silent.select(
         "group", "host", "from_ms", F.explode(F.array(minute - 1, minute, minute + 1)).alias("minute")
     )
@@ -120,9 +122,24 @@ def _asked(entries: DataFrame) -> DataFrame:
         F.col("one.from_ms").alias("from_ms"),
         F.col("one.to_ms").alias("to_ms"),
         (~is_same_host).alias("_is_other"),
-    ).distinct()
+    )
+    hosts = hosts.unionByName(_together(own)).distinct()
     order = Window.partitionBy(*_ASKED, "from_ms", "to_ms").orderBy("_is_other", "host")
     return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n", "_is_other")
+
+
+def _together(own: DataFrame) -> DataFrame:
+    """The same, with `_is_other`: hosts of members that fell silent together with others of their group."""
+    order = Window.partitionBy("group").orderBy("from_ms")
+    at_ms = F.col("from_ms")
+    to_next_ms, since_last_ms = F.lead(at_ms).over(order) - at_ms, at_ms - F.lag(at_ms).over(order)
+    near = own.withColumn("_near_ms", F.least(to_next_ms, since_last_ms)).where(F.col("_near_ms") <= F.col("within_ms"))
+    return near.select(
+        F.col("group").alias("asked"),
+        F.col("session").alias("asked_session"),
+        *("host", "from_ms", "to_ms"),
+        F.lit(False).alias("_is_other"),
+    )
 
 
 def _with_ends(facts: DataFrame) -> DataFrame:

@@ -62,10 +62,13 @@ def known_of_groups(
     def mine(frame: DataFrame, column: str) -> DataFrame:
         return frame.where(F.col(column).isin(*names) if names else F.lit(False))
 
+    def lines(frame: DataFrame) -> DataFrame:
+        return frame.where(F.col("group_id").isNull()).unionByName(mine(frame, "group_id"))  # some name no group
+
     return _entries(
         mine(decoded, "group_id"),
         None if events is None else mine(events, "group"),
-        None if log_lines is None else mine(log_lines, "group_id"),
+        None if log_lines is None else lines(log_lines),
         lambda _, frame: frame,
     ).where("not is_before")
 
