@@ -174,6 +174,28 @@ def test_the_usual_pause_is_between_commits_of_a_member_whichever_of_its_partiti
     assert found.usual_ms == SECOND
 
 
+def test_a_last_commit_is_early_if_a_timer_would_have_sent_it_later() -> None:
+    record = snapshot(0, {"one": (0,)})
+    for last_ms, is_early in ((20_880, True), (20_980, False), (16_150, True)):
+        found = committed([record], "one-1", {("orders", 0): [1_000, 6_000, 11_002, 16_001, last_ms]}, MINUTE)
+        assert (found is not None and found.is_early) == is_early
+
+
+def test_a_commit_of_a_client_that_is_late_now_and_then_is_not_early_if_it_is_not_late() -> None:
+    commits = {("orders", 0): [1_000, 6_400, 11_402, 17_001, 21_950]}
+    found = committed([snapshot(0, {"one": (0,)})], "one-1", commits, MINUTE)
+    assert found is not None
+    assert not found.is_early
+
+
+def test_after_a_few_commits_of_a_group_nobody_knows_whether_the_last_one_was_early() -> None:
+    few = {("orders", 0): [1_000, 6_000, 11_000, 13_000]}
+    for commits, is_early in ((few, False), (few | {("orders", 1): [2_000, 7_000]}, True)):
+        found = committed([snapshot(0, {"one": (0,), "two": (1,)})], "one-1", commits, MINUTE)
+        assert found is not None
+        assert found.is_early == is_early
+
+
 def what_was_gone(assigned_ms: int, session_end_ms: int) -> tuple[Kind, str, int]:
     """How a member was gone that had never committed its partition, which another one had committed every second."""
     records = [

@@ -78,6 +78,12 @@ def test_a_static_member_whose_last_commit_came_ahead_of_its_timer_was_stopped()
     assert causes_of(story) == [("static_stopped", ("a",))]
 
 
+def test_a_static_member_whose_last_commit_came_hardly_ahead_of_a_timer_that_is_never_early_was_stopped() -> None:
+    closing = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 4_880, is_early=True)
+    story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", committed=closing)
+    assert causes_of(story) == [("static_stopped", ("a",))]
+
+
 def test_a_static_member_that_ended_between_two_commits_was_killed() -> None:
     regular = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 5 * SECOND)
     story = three_on_one_host(static=True).expires(HOUR + 2 * SECOND + SESSION_MS, "a", committed=regular)

@@ -66,6 +66,7 @@ def with_changes(records: Iterable[Row]) -> tuple[list[Row], list[Row]]:
                 "last_commit_ms": before["commits"][name],
                 "before_ms": None,
                 "usual_ms": 1_000,
+                "is_early": False,
             }
             for name in gone
             if name in before["commits"]

@@ -179,10 +179,11 @@ def test_a_session_tells_of_records_what_has_changed_since_the_one_before_it() -
     (gone,) = a_snapshot(2, HOUR, A, B)
     gone |= {"came": [], "gone": ["c"], "members": None}
     last = {"ts_ms": HOUR, "member_id": "c", "last_commit_ms": HOUR - 100, "before_ms": None, "usual_ms": None}
+    last |= {"is_early": True}
     told = Told(opening, [gone], [last])
     (left,) = [each.fact for each in entries_of("g", told, 1) if each.fact is not None and each.fact.kind is Kind.LEFT]
     assert left.member is not None
-    assert (left.ts_ms, left.member.name, left.committed) == (HOUR, "c@hc", Committed(HOUR - 100, None))
+    assert (left.ts_ms, left.member.name, left.committed) == (HOUR, "c@hc", Committed(HOUR - 100, None, is_early=True))
 
 
 def test_more_partitions_than_before_the_session_have_been_added() -> None:

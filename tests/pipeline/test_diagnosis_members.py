@@ -59,6 +59,28 @@ def test_members_that_are_gone_have_the_last_commit_of_what_they_owned_before(ro
     ]
 
 
+def test_a_last_commit_is_early_if_a_timer_would_have_sent_it_later(spark: SparkSession) -> None:
+    at_ms = {
+        "early": (1_000, 6_000, 11_002, 16_001, 20_880),
+        "due": (1_000, 6_000, 11_002, 16_001, 20_980),
+        "again": (1_000, 6_000, 11_002, 16_001, 16_150),
+        "busy": (1_000, 6_400, 11_402, 17_001, 21_950),
+        "new": (1_000, 6_000, 8_000),
+    }
+    records = decoded(
+        spark,
+        group_record(1, 0, 1, *(member(name, number) for number, name in enumerate(at_ms))),
+        *(
+            commit_record(100 * (number + 1) + turn, ms, number, turn)
+            for number, name in enumerate(at_ms)
+            for turn, ms in enumerate(at_ms[name])
+        ),
+        group_record(1_000, 30_000, 2),
+    )
+    found = rows_of(last_commits(records, group_records(records)), "last.member_id", "last.is_early", by=("member_id",))
+    assert dict(found) == {"early": True, "due": False, "again": True, "busy": False, "new": True}
+
+
 def test_members_that_are_gone_after_a_commit_or_two_have_the_usual_pause_of_their_group(spark: SparkSession) -> None:
     """As with two processes that take a static member's place from each other."""
     records = decoded(

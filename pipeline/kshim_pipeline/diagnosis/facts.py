@@ -103,7 +103,9 @@ class _History:
         self._told = told
         self._places = places
         self._commits = {
-            row["member_id"]: Committed(row["last_commit_ms"], row["usual_ms"], row["before_ms"])
+            row["member_id"]: Committed(
+                row["last_commit_ms"], row["usual_ms"], row["before_ms"], is_early=bool(row["is_early"])
+            )
             for row in told.last_commits
         }
         self._last_ms = {(row["member_id"], row["ts_ms"]): row["last_commit_ms"] for row in told.last_commits}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
+from kshim.explain.sources.records import EARLY
 from kshim_pipeline.model.shape import host
 from kshim_pipeline.model.snapshots import snapshots
 from kshim_pipeline.records import MEMBER as DECODED_MEMBER
@@ -53,6 +54,7 @@ LAST_COMMIT: Final = StructType([
     StructField("last_commit_ms", LongType()),
     StructField("before_ms",      LongType()),                    # the commit before the last; null: there was none
     StructField("usual_ms",       LongType()),                    # three of four pauses between commits are no longer; null: there were too few
+    StructField("is_early",       BooleanType()),                 # the last pause was shorter than any before, and than usual
 ])
 """When a member that is gone committed last. Where it has made too few commits, `usual_ms` is of its partitions, or of its group."""
 # fmt: on
@@ -147,11 +149,23 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
         .withColumn("_mark", F.last(mark, ignorenulls=True).over(order))
         .where("topic is not null and _mark is not null")
         .withColumns(
-            {"_before_ms": F.lag("_at_ms").over(in_turn), "_number_before": F.lag("_mark.number").over(in_turn)}
+            {
+                "_before_ms": F.lag("_at_ms").over(in_turn),
+                "_number_before": F.lag("_mark.number").over(in_turn),
+                "_number_after": F.lead("_mark.number").over(in_turn),
+            }
         )
-        .withColumn("_pause", F.col("_at_ms") - F.col("_before_ms"))
-        .withColumn("_pause", F.when(F.col("_pause") >= _AT_ONCE_MS, F.col("_pause")))
-        .withColumn("_own_pause", F.when(F.col("_number_before") == F.col("_mark.number"), F.col("_pause")))
+        .withColumn("_any_pause", F.col("_at_ms") - F.col("_before_ms"))
+        .withColumn("_pause", F.when(F.col("_any_pause") >= _AT_ONCE_MS, F.col("_any_pause")))
+    )
+    is_own = F.col("_number_before") == F.col("_mark.number")
+    is_last = F.coalesce(F.col("_number_after") != F.col("_mark.number"), F.lit(True))
+    numbered = numbered.withColumns(
+        {
+            "_own_pause": F.when(is_own, F.col("_pause")),
+            "_last_pause": F.when(is_own & is_last, F.col("_any_pause")),
+            "_other_pause": F.when(is_own & ~is_last, F.col("_any_pause")),
+        }
     )
     made = (
         numbered.groupBy("group_id", F.col("_mark.number").alias("number"), "topic", "of")
@@ -162,11 +176,16 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
             _usual(F.count("_own_pause"), F.percentile_approx("_own_pause", 0.75)).alias("_own_ms"),
             F.count("_pause").alias("_pauses"),
             F.percentile_approx("_pause", 0.75).alias("_usual_ms"),
+            F.max("_last_pause").alias("_last_ms"),
+            F.count("_other_pause").alias("_others"),
+            F.min("_other_pause").alias("_least_ms"),
+            F.percentile_approx("_other_pause", 0.75).alias("_most_ms"),
         )
         .withColumn(
             "_usual_ms",
             F.coalesce("_own_ms", *(_usual_over(*names) for names in (("group_id", "topic", "of"), ("group_id",)))),
         )
+        .withColumn("_is_early", _ends_early())
         .where("_counts")
     )
     held = (
@@ -182,6 +201,7 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
             F.max("_at_ms").alias("last_commit_ms"),
             F.max("_before_ms").alias("before_ms"),
             F.min("_usual_ms").alias("usual_ms"),
+            F.max(F.struct("_at_ms", "_is_early"))["_is_early"].alias("is_early"),
         )
     )
     return found.select("group_id", F.struct(*LAST_COMMIT.names).cast(LAST_COMMIT).alias("last"))
@@ -189,6 +209,16 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
 
 def _usual(pauses: Column, usual_ms: Column) -> Column:
     return F.when(pauses >= _ENOUGH, usual_ms)
+
+
+def _ends_early() -> Column:
+    """Whether the last commit came sooner than a timer would have sent it, as `kshim.explain.sources.records` says it."""
+    those = Window.partitionBy("group_id")
+    is_known = F.col("_others") >= _ENOUGH
+    least_ms = F.when(is_known, F.col("_least_ms")).otherwise(F.min("_least_ms").over(those))
+    most_ms = F.when(is_known, F.col("_most_ms")).otherwise(F.percentile_approx("_most_ms", 0.75).over(those))
+    is_less = F.col("_last_ms") < EARLY * least_ms - (most_ms - least_ms) / 2
+    return F.coalesce((F.sum("_others").over(those) >= _ENOUGH) & is_less, F.lit(False))
 
 
 def _usual_over(*names: str) -> Column:

@@ -176,6 +176,8 @@ class Committed(NamedTuple):
     """The one before the last, while they were its; None: there was none."""
     is_none: bool = False
     """There was none at all: `last_ms` is when it got them."""
+    is_early: bool = False
+    """Whether the last one came sooner after the one before than that was usual, and than any did."""
 
 
 class DeliveryEnd:

@@ -183,7 +183,7 @@ def _is_early(found: Committed | None) -> bool:
         or found.usual_ms > _AUTO_COMMIT_MS + AT_ONCE_MS
     ):
         return False
-    return found.last_ms - found.before_ms < _EARLY * found.usual_ms
+    return found.is_early or found.last_ms - found.before_ms < _EARLY * found.usual_ms
 
 
 def _is_regular(found: Committed | None) -> bool:

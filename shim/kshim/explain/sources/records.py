@@ -48,6 +48,8 @@ _RESTART_MS = 600_000
 """A broker that says that it stops may be there again later than this only after another stop."""
 _MISSED = 3
 """Who has missed so many of the usual commits has stopped committing."""
+EARLY = 0.99
+"""A timer is as late as the client is busy, but not that early."""
 _AT_ONCE_MS = 200
 """Commits that follow each other faster are one: of several partitions, or a last one of a consumer that closes."""
 
@@ -161,12 +163,38 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
         since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
     if not since:
         return None
-    times = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, at_ms)})
+    own = [_within(commits.get(part, ()), ts_ms, at_ms) for part, ts_ms in since.items()]
+    times = sorted({at for each in own for at in each})
     usual_ms = _usual_of_member_ms(times[-_KNOWN:], since, commits, at_ms)
     if not times:
         return None if usual_ms is None else Committed(min(since.values()), usual_ms, is_none=True)
     before = [at for at in times if times[-1] - at >= _AT_ONCE_MS]
-    return Committed(times[-1], usual_ms, before[-1] if before else None)
+    is_early = any(_ends_early(each, commits) for each in own if each and each[-1] == times[-1])
+    return Committed(times[-1], usual_ms, before[-1] if before else None, is_early=is_early)
+
+
+def _ends_early(times: Sequence[int], commits: Commits) -> bool:
+    """Whether the last of a member's commits of a partition came sooner than a timer would have sent it.
+
+    As far as the pauses between others differ, of the partition or, where there were too few, of its group, a shorter one tells
+    nothing. `kshim_pipeline.diagnosis.members` has the same rule.
+    """
+    if len(times) < 2:
+        return False
+    others = _pauses_before(times, times[-1])
+    if len(others) < _ENOUGH:
+        others = [pause for each in commits.values() for pause in _pauses_before(each, times[-1])]
+    if len(others) < _ENOUGH:
+        return False
+    others.sort()
+    least, usual = others[0], others[3 * len(others) // 4]
+    return times[-1] - times[-2] < EARLY * least - (usual - least) / 2
+
+
+def _pauses_before(times: Sequence[int], end_ms: int) -> list[int]:
+    """Between the newest commits of a partition that came before a time."""
+    end = bisect_left(times, end_ms)
+    return [after - before for before, after in pairwise(times[max(end - _KNOWN, 0) : end])]
 
 
 def _usual_of_member_ms(
