@@ -37,6 +37,22 @@ def test_pods_that_are_replaced_are_a_deploy_also_where_their_names_have_no_digi
     assert causes_of(story) == ["one_by_one_start", "deploy"]
 
 
+def surged(begin_ms: int) -> Story:
+    """Three processes on one host, and three others, each of which comes before one of them leaves."""
+    story = Story()
+    for number in range(3):
+        story.joins(number * 500, f"api-{number}", host="10.0.0.1")
+    for number in range(3):
+        new_ms = begin_ms + number * 13 * SECOND
+        story.joins(new_ms, f"api-{number + 3}", host="10.0.0.1").leaves(new_ms + 8 * SECOND, f"api-{number}")
+    return story
+
+
+def test_processes_before_each_of_which_leaves_another_one_comes_are_a_deploy_also_soon_after_the_start() -> None:
+    for begin_ms in (SESSION_MS - 20 * SECOND, HOUR):
+        assert causes_of(surged(begin_ms)) == ["one_by_one_start", "deploy"]
+
+
 def test_a_deploy_after_which_the_group_uses_another_assignor_changed_it() -> None:
     story = a_group_of_three()
     for number, client in enumerate(("one", "two", "three")):

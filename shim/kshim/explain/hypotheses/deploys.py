@@ -130,11 +130,7 @@ def _without_a_word(group: Group, found: Sequence[Disturbance]) -> set[str]:
 
 def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[_Turnover]:
     came = [each for each in found if each.what is What.ARRIVED]
-    starting = {
-        each.key
-        for each in came
-        if not group.alive_at(each.from_ms - known.session_ms(each.member.member_id if each.member else None))
-    }
+    starting = _starting(group, came, known)
     lost = _without_a_word(group, found)
     for gone in found:
         if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
@@ -144,6 +140,25 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
                 yield _Turnover(gone, None)
         elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)
+
+
+def _starting(group: Group, came: Sequence[Disturbance], known: Known) -> set[Key]:
+    """Those that joined as the group started: who comes long after the others is no part of that, nor who comes later."""
+    starting: set[Key] = set()
+    pauses: list[int] = []
+    before_ms, is_over = 0, False
+    for each in sorted(came, key=lambda each: each.from_ms):
+        if group.alive_at(each.from_ms - known.session_ms(each.member.member_id if each.member else None)):
+            continue
+        if not group.alive_at(each.from_ms - 1):
+            pauses, is_over = [], False
+        else:
+            pauses.append(group.up_ms(before_ms, each.from_ms))
+            is_over |= len(pauses) > 1 and pauses[-1] > max(IRREGULAR * max(pauses[:-1]), START_MS)
+        before_ms = each.from_ms
+        if not is_over:
+            starting.add(each.key)
+    return starting
 
 
 def _flaps_away(new: Life | None) -> bool:
