@@ -105,6 +105,22 @@ def test_who_leaves_without_the_commit_of_a_consumer_that_closes_after_its_poll_
     assert causes_of(story) == [("slow_poll", (f"a@{HERE}",))]
 
 
+def test_who_leaves_before_its_commit_timer_is_due_and_commits_nothing_then_polled_too_late() -> None:
+    for quiet_ms, usual_ms, cause in (
+        (5_400, 5_000, "slow_poll"),
+        (100, 5_000, "restart"),  # it committed as it closed
+        (
+            4_800,
+            5_000,
+            "restart",
+        ),  # its last commit may be of records that it had when it polled, but not for longer than that
+        (5_400, 6_000, "restart"),  # it commits by itself, perhaps not as it closes
+    ):
+        story = three_on_one_host(rebalance_ms=10 * SECOND)
+        story.leaves(HOUR, "a", committed=Committed(HOUR - quiet_ms, usual_ms)).joins(HOUR + 900, "a", host=HERE)
+        assert causes_of(story) == [(cause, (f"a@{HERE}",))]
+
+
 def test_who_never_commits_what_it_was_assigned_polled_too_late_if_the_others_commit_more_often() -> None:
     story = three_on_one_host(rebalance_ms=8 * SECOND)
     story.leaves(HOUR, "a", committed=Committed(HOUR - 9 * SECOND, 5 * SECOND, is_none=True))

@@ -72,6 +72,16 @@ def test_a_crash_during_a_deploy_is_an_incident_of_its_own() -> None:
     assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
 
 
+def test_a_process_that_crashes_before_its_turn_and_is_started_again_is_no_sign_against_a_deploy() -> None:
+    story = a_group_of_three()
+    story.leaves(HOUR, "one").joins(HOUR + SECOND, "one", host="10.0.0.1")
+    dead = activity(last_request_ms=HOUR + 6 * SECOND, closed_ms=HOUR + 6 * SECOND, closed_by="reset")
+    story.joins(HOUR + 10 * SECOND, "two", host="10.0.0.2")
+    story.leaves(HOUR + 22 * SECOND, "three").joins(HOUR + 23 * SECOND, "three", host="10.0.0.3")
+    story.expires(HOUR + 6 * SECOND + SESSION_MS, "two", activity=dead)
+    assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
+
+
 def test_a_client_that_crashes_and_returns_again_and_again_is_in_a_crash_loop() -> None:
     story = a_group_of_three()
     for number in range(4):

@@ -101,6 +101,9 @@ def conduct_of(life: Life, known: Known) -> Conduct:
                 shortest_ms = min(shortest_ms, poll_ms - usual_ms)
                 is_timed = usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS
                 has_stopped = quiet_ms > (usual_ms + AT_ONCE_MS if is_timed else _LATE * usual_ms)
+                # By the timer that clients have if nobody sets another one: then it commits as it closes, too.
+                is_usual_timer = abs(usual_ms - _AUTO_COMMIT_MS) <= AT_ONCE_MS
+                has_stopped |= is_usual_timer and quiet_ms > PROCESS_MS
             quiet_until_ms = until_ms - gone.ts_ms + quiet_ms
             if quiet_until_ms <= shortest_ms:
                 stopped_committing = False

@@ -67,7 +67,11 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     replaced = {one.process for one in turned}
     if len(replaced) < 2:
         return
-    before = {id(life.first): life.member.name for life in group.alive_at(begin_ms - 1)}
+    end_ms = max(one.to_ms for one in turned)
+    there = group.alive_at(begin_ms - 1)
+    # Who crashed meanwhile was not stopped by the deploy, and is a new process as well.
+    crashed = {id(life.first) for life in there if life.next is not None and begin_ms < life.next.began_ms <= end_ms}
+    before = {id(life.first): life.member.name for life in there if id(life.first) not in crashed - replaced}
     evidence = [
         each
         for one in turned
