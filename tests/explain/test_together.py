@@ -80,6 +80,20 @@ def test_a_loop_is_counted_once_for_a_process_that_is_in_two_groups() -> None:
     assert "4 times" in sentence(loop)
 
 
+def test_what_befell_two_groups_minutes_apart_is_two_incidents_however_long_their_timeouts_are() -> None:
+    for apart_ms, count in ((5 * SECOND, 1), (4 * MINUTE, 2)):
+        story = Story()
+        for place, group in enumerate(GROUPS):
+            start_ms = place * apart_ms
+            for number in range(2):
+                story.joins(start_ms + number * 300, f"app-{number}", group=group, host="10.0.0.1")
+            story.loads(start_ms + MINUTE, group=group)
+            for number in range(2):
+                story.expires(start_ms + MINUTE + SESSION_MS, f"app-{number}", group=group)
+        causes = [str(each.cause) for each in story.incidents()]
+        assert sorted(causes) == ["broker_restarted"] * count + ["one_by_one_start"] * count
+
+
 def test_clients_of_two_groups_with_the_id_of_their_library_are_not_the_same_process() -> None:
     for client, count in (("kgo", 2), ("rdkafka", 2), ("worker", 1)):
         story = Story()

@@ -272,8 +272,8 @@ def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
     is_again = not {name for before in part for name in before.groups}.isdisjoint(each.groups)
     if each.cause in _ONCE:
         return apart_ms <= HEARTBEAT_MS and not is_again
-    if each.cause is Cause.BROKER_RESTARTED and is_again:
-        return False
+    if each.cause in _ONCE_OF_ALL:
+        return apart_ms <= RETURN_MS and not is_again
     return apart_ms <= each.quiet_ms
 
 
@@ -388,6 +388,10 @@ _ONCE = (
 """What happens to processes once: in one group twice is two incidents, in two groups at the same time is one."""
 
 
+_ONCE_OF_ALL = (Cause.BROKER_RESTARTED, Cause.ONE_BY_ONE_START)
+"""What happens to all of a group once, and to several groups within a minute, however long their timeouts are."""
+
+
 def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
     """Those in one group with the same cause and the same culprit, without a rebalance timeout between them."""
     by_culprit: dict[tuple[object, ...], list[_Chosen]] = defaultdict(list)
@@ -406,7 +410,7 @@ def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
 
 
 def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
-    if each.best.cause in _ONCE or each.best.cause is Cause.BROKER_RESTARTED:
+    if each.best.cause in (*_ONCE, *_ONCE_OF_ALL):
         return False
     begins_ms = min(one.from_ms for one in each.best.explains)
     ended_ms = max(one.to_ms for before in part for one in before.best.explains)
