@@ -169,26 +169,38 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
     if not times:
         return None if usual_ms is None else Committed(min(since.values()), usual_ms, is_none=True)
     before = [at for at in times if times[-1] - at >= _AT_ONCE_MS]
-    is_early = any(_ends_early(each, commits) for each in own if each and each[-1] == times[-1])
+    is_early = _ends_early(own, times[-1], commits)
     return Committed(times[-1], usual_ms, before[-1] if before else None, is_early=is_early)
 
 
-def _ends_early(times: Sequence[int], commits: Commits) -> bool:
-    """Whether the last of a member's commits of a partition came sooner than a timer would have sent it.
+def _ends_early(own: Iterable[Sequence[int]], end_ms: int, commits: Commits) -> bool:
+    """Whether the last of a member's commits, at `end_ms`, came sooner than a timer would have sent it. `own`: those of each partition.
 
     As far as the pauses between others differ, of the partition or, where there were too few, of its group, a shorter one tells
     nothing. `kshim_pipeline.diagnosis.members` has the same rule.
     """
-    if len(times) < 2:
-        return False
-    others = _pauses_before(times, times[-1])
-    if len(others) < _ENOUGH:
-        others = [pause for each in commits.values() for pause in _pauses_before(each, times[-1])]
-    if len(others) < _ENOUGH:
-        return False
-    others.sort()
-    least, usual = others[0], others[3 * len(others) // 4]
-    return times[-1] - times[-2] < EARLY * least - (usual - least) / 2
+    last = [times for times in own if len(times) > 1 and times[-1] == end_ms]
+    of_group: int | None = None
+    for times in last:
+        least_ms = _least_ms(_pauses_before(times, end_ms))
+        if least_ms is None:
+            if of_group is None:
+                of_group = (
+                    _least_ms([pause for each in commits.values() for pause in _pauses_before(each, end_ms)]) or 0
+                )
+            least_ms = of_group
+        if times[-1] - times[-2] < least_ms:
+            return True
+    return False
+
+
+def _least_ms(pauses: list[int]) -> int | None:
+    """A timer hardly makes a pause shorter than this, as others show; None: there are too few."""
+    if len(pauses) < _ENOUGH:
+        return None
+    pauses.sort()
+    least, usual = pauses[0], pauses[3 * len(pauses) // 4]
+    return int(EARLY * least - (usual - least) / 2)
 
 
 def _pauses_before(times: Sequence[int], end_ms: int) -> list[int]:
