@@ -178,8 +178,14 @@ def test_a_session_tells_of_records_what_has_changed_since_the_one_before_it() -
     (opening,) = a_snapshot(1, 1_000, A, B, C, commits={"c": HOUR - 100})
     (gone,) = a_snapshot(2, HOUR, A, B)
     gone |= {"came": [], "gone": ["c"], "members": None}
-    last = {"ts_ms": HOUR, "member_id": "c", "last_commit_ms": HOUR - 100, "before_ms": None, "usual_ms": None}
-    last |= {"is_early": True}
+    last = {
+        "ts_ms": HOUR,
+        "member_id": "c",
+        "last_commit_ms": HOUR - 100,
+        "before_ms": None,
+        "usual_ms": None,
+        "is_early": True,
+    }
     told = Told(opening, [gone], [last])
     (left,) = [each.fact for each in entries_of("g", told, 1) if each.fact is not None and each.fact.kind is Kind.LEFT]
     assert left.member is not None

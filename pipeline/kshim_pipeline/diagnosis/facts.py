@@ -104,7 +104,7 @@ class _History:
         self._places = places
         self._commits = {
             row["member_id"]: Committed(
-                row["last_commit_ms"], row["usual_ms"], row["before_ms"], is_early=bool(row["is_early"])
+                row["last_commit_ms"], row["usual_ms"], row["before_ms"], is_early=row["is_early"]
             )
             for row in told.last_commits
         }

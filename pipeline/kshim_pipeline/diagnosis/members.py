@@ -54,7 +54,7 @@ LAST_COMMIT: Final = StructType([
     StructField("last_commit_ms", LongType()),
     StructField("before_ms",      LongType()),                    # the commit before the last; null: there was none
     StructField("usual_ms",       LongType()),                    # three of four pauses between commits are no longer; null: there were too few
-    StructField("is_early",       BooleanType()),                 # the last pause was shorter than any before, and than usual
+    StructField("is_early",       BooleanType()),                 # whether the last one came sooner than a timer would have sent it
 ])
 """When a member that is gone committed last. Where it has made too few commits, `usual_ms` is of its partitions, or of its group."""
 # fmt: on

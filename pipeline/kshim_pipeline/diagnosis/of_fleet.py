@@ -20,7 +20,7 @@ from kshim_pipeline.materialize import Materialize, cached
 from kshim_pipeline.schemas import INCIDENTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 _FOUND: Final = schema_of(Found)
@@ -59,16 +59,14 @@ def known_of_groups(
     """ENTRIES: what is known of these groups, from the same sources."""
     names = list(groups)
 
-    def mine(frame: DataFrame, column: str) -> DataFrame:
-        return frame.where(F.col(column).isin(*names) if names else F.lit(False))
-
-    def lines(frame: DataFrame) -> DataFrame:
-        return frame.where(F.col("group_id").isNull()).unionByName(mine(frame, "group_id"))  # some name no group
+    def is_mine(column: str) -> Column:
+        return F.col(column).isin(*names) if names else F.lit(False)
 
     return _entries(
-        mine(decoded, "group_id"),
-        None if events is None else mine(events, "group"),
-        None if log_lines is None else lines(log_lines),
+        decoded.where(is_mine("group_id")),
+        None if events is None else events.where(is_mine("group")),
+        # Some lines name no group.
+        None if log_lines is None else log_lines.where(F.col("group_id").isNull() | is_mine("group_id")),
         lambda _, frame: frame,
     ).where("not is_before")
 

@@ -177,7 +177,7 @@ class Committed(NamedTuple):
     is_none: bool = False
     """There was none at all: `last_ms` is when it got them."""
     is_early: bool = False
-    """Whether the last one came sooner after the one before than that was usual, and than any did."""
+    """Whether the last one came sooner than a timer would have sent it: no pause between others was that short."""
 
 
 class DeliveryEnd:

@@ -14,6 +14,7 @@ from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, Fact, Known, Profile
+from kshim.explain.hypotheses.chains import member_id_of
 from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
@@ -410,7 +411,7 @@ def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
 
 
 def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
-    if each.best.cause in (*_ONCE, *_ONCE_OF_ALL):
+    if each.best.cause in _ONCE or each.best.cause in _ONCE_OF_ALL:
         return False
     begins_ms = min(one.from_ms for one in each.best.explains)
     ended_ms = max(one.to_ms for before in part for one in before.best.explains)
@@ -430,7 +431,7 @@ _QUICK = (
 
 def _quiet_ms(best: Candidate, known: Known) -> int:
     first = best.explains[0]
-    member_id = first.member.member_id if first.member is not None else None
+    member_id = member_id_of(first)
     if best.cause is Cause.SLOW_POLL:
         # The next time is noticed only when its next poll takes as long.
         waits_ms = [each.to_ms - each.from_ms for each in best.explains if each.what is What.SLOW_JOIN]

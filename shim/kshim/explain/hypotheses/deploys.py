@@ -11,7 +11,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Kind, Known
-from kshim.explain.hypotheses.chains import IRREGULAR
+from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
@@ -36,7 +36,7 @@ class _Turnover(NamedTuple):
 
     @property
     def member_id(self) -> str | None:
-        return None if self.gone.member is None else self.gone.member.member_id
+        return member_id_of(self.gone)
 
     def was_there(self, ts_ms: int) -> bool:
         """Whether the process that was stopped had been a member at a time. What was added later is new already."""
@@ -69,9 +69,10 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
         return
     end_ms = max(one.to_ms for one in turned)
     there = group.alive_at(begin_ms - 1)
-    # Who crashed meanwhile was not stopped by the deploy, and is a new process as well.
+    # Who crashed meanwhile and is back was not stopped by the deploy, and is a new process as well.
     crashed = {id(life.first) for life in there if life.next is not None and begin_ms < life.next.began_ms <= end_ms}
-    before = {id(life.first): life.member.name for life in there if id(life.first) not in crashed - replaced}
+    crashed -= replaced
+    before = {id(life.first): life.member.name for life in there if id(life.first) not in crashed}
     evidence = [
         each
         for one in turned
@@ -152,7 +153,7 @@ def _starting(group: Group, came: Sequence[Disturbance], known: Known) -> set[Ke
     pauses: list[int] = []
     before_ms, is_over = 0, False
     for each in sorted(came, key=lambda each: each.from_ms):
-        if group.alive_at(each.from_ms - known.session_ms(each.member.member_id if each.member else None)):
+        if group.alive_at(each.from_ms - known.session_ms(member_id_of(each))):
             continue
         if not group.alive_at(each.from_ms - 1):
             pauses, is_over = [], False

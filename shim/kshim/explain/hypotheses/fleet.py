@@ -10,6 +10,7 @@ from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.hypotheses.chains import member_id_of
 from kshim.explain.hypotheses.conduct import MISSED
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
@@ -145,7 +146,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
     is_new = each.what in (What.DEPARTED, What.REPLACED) and each.life is not None and each.life.began_ms > ended_ms
     if is_new and (each.what is What.REPLACED or each.life is None or not _has_overlap(each.life)):
         return False
-    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    session_ms = known.session_ms(member_id_of(each))
     activity = each.fact.activity
     if each.what is What.REPLACED and activity is not None and activity.was_there_since(loaded_ms):
         return False  # the process that was replaced had been there again
@@ -167,7 +168,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
 
 def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> bool:
     """Whether a session ended one timeout after it began anew, when its group was loaded."""
-    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    session_ms = known.session_ms(member_id_of(each))
     return abs(each.fact.ts_ms - loaded_ms - session_ms) <= LATE_MS
 
 
@@ -279,7 +280,7 @@ def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], 
 
 def _is_near(each: Disturbance, load: Disturbance, known: Known) -> bool:
     """Whether a session ended so soon after a load that it may have ended for that."""
-    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    session_ms = known.session_ms(member_id_of(each))
     return load.from_ms <= each.fact.ts_ms <= load.to_ms + _GRACE * session_ms
 
 
@@ -341,7 +342,7 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
 
 def _slack_ms(each: Disturbance, known: Known) -> float:
     """How much later than its last sign of life a member may have fallen silent: commits are rarer than heartbeats."""
-    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    session_ms = known.session_ms(member_id_of(each))
     activity = each.fact.activity
     if activity is not None and activity.last_fetch_ms is not None and activity.last_fetch_ms >= each.from_ms:
         return POLL_MS  # it had fetched until the end, several times a second

@@ -180,18 +180,10 @@ def _ends_early(own: Iterable[Sequence[int]], end_ms: int, commits: Commits) -> 
     nothing. `kshim_pipeline.diagnosis.members` has the same rule.
     """
     last = [times for times in own if len(times) > 1 and times[-1] == end_ms]
-    of_group: int | None = None
-    for times in last:
-        least_ms = _least_ms(_pauses_before(times, end_ms))
-        if least_ms is None:
-            if of_group is None:
-                of_group = (
-                    _least_ms([pause for each in commits.values() for pause in _pauses_before(each, end_ms)]) or 0
-                )
-            least_ms = of_group
-        if times[-1] - times[-2] < least_ms:
-            return True
-    return False
+    own_ms = [_least_ms(_pauses([times], end_ms - 1)) for times in last]
+    of_group_ms = _least_ms(_pauses(commits.values(), end_ms - 1)) if None in own_ms else None
+    least_ms = [of_group_ms if each is None else each for each in own_ms]
+    return any(least is not None and times[-1] - times[-2] < least for times, least in zip(last, least_ms, strict=True))
 
 
 def _least_ms(pauses: list[int]) -> int | None:
@@ -203,10 +195,13 @@ def _least_ms(pauses: list[int]) -> int | None:
     return int(EARLY * least - (usual - least) / 2)
 
 
-def _pauses_before(times: Sequence[int], end_ms: int) -> list[int]:
-    """Between the newest commits of a partition that came before a time."""
-    end = bisect_left(times, end_ms)
-    return [after - before for before, after in pairwise(times[max(end - _KNOWN, 0) : end])]
+def _pauses(partitions: Iterable[Sequence[int]], until_ms: int) -> list[int]:
+    """Between the newest commits of each partition until a time."""
+    found: list[int] = []
+    for times in partitions:
+        end = bisect_right(times, until_ms)
+        found += (after - before for before, after in pairwise(times[max(end - _KNOWN, 0) : end]))
+    return found
 
 
 def _usual_of_member_ms(
@@ -226,12 +221,8 @@ def _usual_of_member_ms(
 
 def usual_gap_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:
     """The time between two commits of partitions, whoever they belonged to; a few at once, as when it closes, are one."""
-    gaps: list[int] = []
-    for part in partitions:
-        times = commits.get(part, ())
-        end = bisect_right(times, until_ms)
-        gaps += (after - before for before, after in pairwise(times[max(end - _KNOWN, 0) : end]))
-    gaps = [gap for gap in gaps if gap >= _AT_ONCE_MS]
+    pauses = _pauses((commits.get(part, ()) for part in partitions), until_ms)
+    gaps = [gap for gap in pauses if gap >= _AT_ONCE_MS]
     return int(median(gaps)) if len(gaps) >= _ENOUGH else None
 
 
