@@ -133,6 +133,7 @@ _EVENT_ACTIVITY: Final = StructType(
         StructField("last_commit_ms", LongType()),
         StructField("commit_before_ms", LongType()),
         StructField("commit_pause_ms", LongType()),
+        StructField("has_fetch_session", BooleanType()),
     ]
 )
 _EVENT_PROGRESS: Final = StructType(

@@ -218,10 +218,16 @@ def activity(
     last_api: str = "Heartbeat",
     last_fetch_ms: int | None = None,
     software: str | None = None,
+    has_fetch_session: bool | None = None,
 ) -> Activity:
     """What the broker knows of a process."""
     return _activity(connection, last_request_ms, 0)._replace(
-        closed_ms=closed_ms, closed_by=closed_by, last_api=last_api, last_fetch_ms=last_fetch_ms, software=software
+        closed_ms=closed_ms,
+        closed_by=closed_by,
+        last_api=last_api,
+        last_fetch_ms=last_fetch_ms,
+        software=software,
+        has_fetch_session=has_fetch_session,
     )
 
 

@@ -34,6 +34,26 @@ def test_without_connections_a_reason_of_a_process_that_goes_on_shows_a_pause() 
     assert the_last_cause(story) == ("paused", ("one@10.0.0.1",))
 
 
+def test_a_process_that_went_on_and_did_not_join_again_had_been_paused() -> None:
+    silent = activity(last_request_ms=HOUR)
+    story = a_group_of_three()
+    one = story.member("one")
+    story.expires(HOUR + SESSION_MS, "one", activity=silent).is_heard_of(HOUR + SESSION_MS + 5 * SECOND, one)
+    paused = story.incidents(until_ms=2 * HOUR)[-1]
+    assert (paused.cause.keyword, paused.clients) == ("paused", ("one@10.0.0.1",))
+    assert paused.confidence > CERTAIN - 0.2
+    assert sentence(paused).endswith("was removed; it has not joined again.")
+
+
+def test_a_process_that_went_on_before_another_one_took_its_place_had_been_paused() -> None:
+    story = a_group_of_three()
+    one = story.member("one")
+    silent = activity(connection="one", last_request_ms=HOUR)
+    story.expires(HOUR + SESSION_MS, "one", activity=silent).is_heard_of(HOUR + SESSION_MS + 5 * SECOND, one)
+    story.joins(HOUR + SESSION_MS + 8 * SECOND, "one", says="", connection="other")
+    assert the_last_cause(story) == ("paused", ("one@10.0.0.1",))
+
+
 def test_a_client_that_joined_again_before_its_session_expired_had_been_killed() -> None:
     story = a_group_of_three().joins(HOUR - 20 * SECOND, "one").expires(HOUR, "one")
     joined_again = [cause for cause in story.causes() if cause[1] == ("one@10.0.0.1",)]
@@ -45,6 +65,44 @@ def test_a_static_member_that_committed_last_and_closed_was_stopped_in_order() -
     stopped = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")
     story.expires(HOUR + SESSION_MS, "one", activity=stopped)
     assert the_last_cause(story) == ("static_stopped", ("one",))
+
+
+@pytest.mark.parametrize(
+    ("has_fetch_session", "software", "cause"),
+    [
+        (False, "apache-kafka-java 4.3.1", "static_stopped"),
+        (False, "kafka-python 3.0.12", "static_stopped"),
+        (True, "apache-kafka-java 4.3.1", "killed"),
+        (True, "kgo v1.22.2", "killed"),
+    ],
+)
+@pytest.mark.parametrize("last_api", ["Heartbeat", "OffsetCommit"])
+def test_whether_a_static_member_ended_its_session_of_fetches_tells_whether_it_was_stopped(
+    has_fetch_session: bool, software: str, cause: str, last_api: str
+) -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    gone = activity(
+        last_request_ms=HOUR,
+        closed_ms=HOUR + 10,
+        closed_by="client",
+        last_api=last_api,
+        software=software,
+        has_fetch_session=has_fetch_session,
+    )
+    assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=gone)) == (cause, ("one",))
+
+
+def test_a_session_of_fetches_that_goes_on_tells_nothing_of_clients_that_end_none() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    gone = activity(
+        last_request_ms=HOUR,
+        closed_ms=HOUR + 10,
+        closed_by="client",
+        last_api="OffsetCommit",
+        software="kafka-python 3.0.12",
+        has_fetch_session=True,
+    )
+    assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=gone)) == ("static_stopped", ("one",))
 
 
 def test_a_static_member_whose_connection_was_closed_long_after_its_last_commit_was_killed() -> None:

@@ -526,3 +526,18 @@ def test_a_sync_that_is_late_beyond_a_restart_is_not_mistaken_for_one_of_the_las
     before = so_far(sim)
     sim["b"].send_sync()
     assert told(sim, before) == []
+
+
+def test_a_member_that_was_lost_and_is_still_there_is_told_of() -> None:
+    sim = a_group().stable("a", "b", session_timeout_ms=10_000)
+    for _ in range(2):
+        sim.pass_ms(5_000)
+        sim["b"].heartbeat()
+    before = so_far(sim)
+    sim["a"].heartbeat()
+    [event] = told(sim, before)
+    assert (event["type"], event["reason"], event["trigger"]["member_id"]) == (
+        "member_refused",
+        "unknown_member_id",
+        sim["a"].member_id,
+    )

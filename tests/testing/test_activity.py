@@ -12,7 +12,7 @@ import pytest
 from kshim.testing import Kshim
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
-from kshim_protocol.messages.fetch import FetchRequest
+from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from tests.testing.members import Member, epoch_member, meanwhile, member
 
 _RESET = struct.pack("ii", 1, 0)
@@ -206,3 +206,63 @@ def test_a_member_that_has_committed_nothing_has_no_commit(kshim: Kshim) -> None
         kshim.clock.advance(46)
         found = activity(kshim)
     assert [found[name] for name in ("last_commit_ms", "commit_before_ms", "commit_pause_ms")] == [None, None, None]
+
+
+def fetched_in_session(ann: Member, session_id: int = 0, epoch: int = 0, *, names: bool = False) -> int:
+    """The session in which a Fetch was answered. `epoch`: 0 begins one, -1 ends it. `names`: whether it names a partition."""
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1),) if names else ()
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        topics=tuple(FetchTopic(topic="orders", partitions=partitions) for _ in partitions),
+        session_id=session_id,
+        session_epoch=epoch,
+    )
+    answer: FetchResponse = ann.client.ask(request, 7)
+    return answer.session_id
+
+
+def test_whether_a_process_had_ended_its_session_of_fetches(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        session_id = fetched_in_session(ann, names=True)
+        assert session_id > 0
+        assert fetched_in_session(ann, session_id, -1) == 0
+        kshim.clock.advance(46)
+        assert activity(kshim)["has_fetch_session"] is False
+
+
+def test_whether_a_process_that_is_silent_had_a_session_of_fetches(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        assert fetched_in_session(ann, fetched_in_session(ann, names=True), 1) > 0
+        kshim.clock.advance(46)
+        assert activity(kshim)["has_fetch_session"] is True
+
+
+@pytest.mark.parametrize("session_id", [0, 7])
+def test_a_process_that_fetches_without_sessions_has_ended_none(kshim: Kshim, session_id: int) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        assert fetched_in_session(ann, session_id, -1, names=True) == 0
+        kshim.clock.advance(46)
+        assert activity(kshim)["has_fetch_session"] is None
+
+
+def test_a_session_of_fetches_without_partitions_ends_by_itself(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        session_id = fetched_in_session(ann, names=True)
+        forgotten = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1,
+            topics=(),
+            session_id=session_id,
+            session_epoch=1,
+            forgotten_topics_data=(ForgottenTopic(topic="orders", partitions=(0,)),),
+        )
+        assert ann.client.ask(forgotten, 7).session_id == 0
+        kshim.clock.advance(46)
+        assert activity(kshim)["has_fetch_session"] is None

@@ -50,6 +50,7 @@ class ConnectedClient:
         "closed_by",
         "closed_ms",
         "connection_id",
+        "has_fetch_session",
         "last_api",
         "last_commit",
         "last_fetch",
@@ -74,6 +75,8 @@ class ConnectedClient:
         self.last_api: Api | None = None
         self.last_fetch_ms: int | None = None
         """When its last Fetch came; None: there was none."""
+        self.has_fetch_session: bool | None = None
+        """Whether it goes on with a session of fetches; False: it has ended its last one, None: it never had one."""
         self.last_heartbeat: LastRequest | None = None
         """Its last Heartbeat, as the following kept for the one that comes next, as long as it is connected."""
         self.last_offset_fetch: LastRequest | None = None
@@ -143,6 +146,9 @@ class ClientActivity:
         key = (client_id, client_host)
         if client is None or client.last_now is None or client.last_api is None:
             return None
+        mine, anybodys = _fetching(client, self._speakers.get(key, ()), self._fetchers.get(key, ()))
+        last = max(mine, key=_fetch_ms, default=None)
+        is_known = last is not None and _fetch_ms(last) >= max(map(_fetch_ms, anybodys), default=0)
         return Activity(
             client.connection_id,
             client.opened_ms,
@@ -150,9 +156,10 @@ class ClientActivity:
             client.closed_by,
             client.last_now.wall_ms,
             client.last_api.name,
-            _last_fetch_ms(client, self._speakers.get(key, ()), self._fetchers.get(key, ())),
+            last.last_fetch_ms if last is not None and is_known else None,
             client.software,
             *_told_by_commits(self._commits.get(member_id, ())),
+            last.has_fetch_session if last is not None else None,
         )
 
     def forget(self, member_id: str) -> None:
@@ -183,30 +190,33 @@ def _told_by_commits(times_ms: Iterable[int]) -> tuple[int | None, int | None, i
     return last_ms, before_ms, usual_ms
 
 
-def _last_fetch_ms(
+def _fetch_ms(client: ConnectedClient) -> int:
+    return client.last_fetch_ms or 0
+
+
+def _fetching(
     client: ConnectedClient, speakers: Sequence[ConnectedClient], fetchers: Sequence[ConnectedClient]
-) -> int | None:
-    """The last Fetch of the process of a member, which mostly has other connections for it; None: there was none, or it is not known whose.
+) -> tuple[list[ConnectedClient], list[ConnectedClient]]:
+    """Which of the connections that fetch are of the process of a member, which mostly has others for it, and which may be of any.
 
     Where processes share a client id and a host, connections of one of them are opened together, or closed together. `speakers`: those
     that spoke for members with the client id and host.
     """
     if not fetchers:
-        return None
+        return [], []
     others = [each for each in speakers if each.member_id != client.member_id and _is_beside(each, client)]
     opened_ms = sorted([each.opened_ms for each in others])
     closed_ms = sorted([each.closed_ms for each in others if each.closed_ms is not None])
-    mine: list[int] = []
-    anybodys: list[int] = []
+    mine: list[ConnectedClient] = []
+    anybodys: list[ConnectedClient] = []
     for each in fetchers:
         is_near = _is_near(each, client)
         is_near_other = _is_near_any(opened_ms, each.opened_ms) or _is_near_any(closed_ms, each.closed_ms)
         if is_near_other and not is_near:
             continue
         found = mine if not others or (not is_near_other and is_near) else anybodys
-        found.append(each.last_fetch_ms or 0)
-    last_ms = max(mine, default=None)
-    return None if last_ms is None or max(anybodys, default=0) > last_ms else last_ms
+        found.append(each)
+    return mine, anybodys
 
 
 def _is_near(one: ConnectedClient, other: ConnectedClient) -> bool:

@@ -67,7 +67,7 @@ class Kind(Enum):
     REFUSED = "refused"
     """A process, which is no member, asked for an instance id whose owner has not left, and did not get it."""
     HEARD = "heard"
-    """The process of a member that was replaced, which is no member any more, sent a request: both processes run."""
+    """The process of a member that was replaced, or whose session had expired, sent a request with its old member id."""
     LOADED = "loaded"
     """A coordinator read the group from its log: it, or its predecessor, had been stopped."""
     STOPPING = "stopping"
@@ -111,6 +111,8 @@ class Activity(NamedTuple):
     last_api: str
     last_fetch_ms: int | None
     software: str | None
+    has_fetch_session: bool | None = None
+    """False: it had ended its session of fetches, as some clients do when they close; None: it never had one, or that is not known."""
 
     def was_there_since(self, ts_ms: int) -> bool:
         """Whether it had sent something since then, other than the JoinGroup with which it comes back."""

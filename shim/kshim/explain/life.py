@@ -24,7 +24,7 @@ class Life:
         """Of other processes, which asked for its instance id and did not get it."""
         self.gone: Fact | None = None
         self.is_heard_after = False
-        """Whether its process was heard of when another one had taken its place."""
+        """Whether its process was heard of when it was no member any more: its session had expired, or another one had taken its place."""
         self.next: Life | None = None
         """The life of the same client that took its place."""
         self.previous: Life | None = None

@@ -137,7 +137,8 @@ class Group:
             case Kind.STOPPED:
                 self._life(fact.member).stopped = fact
             case Kind.HEARD:
-                self._life(fact.member).is_heard_after = True
+                if (heard := self.life_of(fact.member)) is not None:
+                    heard.is_heard_after = True
             case Kind.REFUSED:
                 self._refuse(fact, fact.member.instance_id)
             case kind if kind in _DEPARTURES:

@@ -116,6 +116,7 @@ _MOVED_SHOWN = 5
 
 
 _RESTARTED_LATE = "{who}, a static member, was stopped, and started again when its session had expired."
+_NOT_BACK = "{who} stood still for longer than its session timeout and was removed; it has not joined again."
 
 
 def sentence(incident: Incident) -> str:
@@ -132,6 +133,8 @@ def sentence(incident: Incident) -> str:
     text = _OF_STREAMS.get(incident.cause) if _type_of(incident) == STREAMS else None
     if incident.cause is Cause.STATIC_RESTART and any(each.fact.kind is Kind.EXPIRED for each in incident.disturbances):
         text = _RESTARTED_LATE
+    if incident.cause is Cause.PAUSED and not any(each.life and each.life.next for each in incident.disturbances):
+        text = _NOT_BACK
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",

@@ -15,6 +15,9 @@ class Activity(NamedTuple):
 
     `last_commit_ms` is the last OffsetCommit of the member, on any connection, `commit_before_ms` the one before that, and `commit_pause_ms`
     how much time there usually is between two, where there were enough. Commits of one moment are one.
+
+    `has_fetch_session`: whether the process had a session of fetches (KIP-227) on the connection on which it fetched last; False: it had
+    ended it, as some clients do when they close; None: it never had one, or it is not known which connection that is.
     """
 
     connection_id: int
@@ -28,6 +31,7 @@ class Activity(NamedTuple):
     last_commit_ms: int | None = None
     commit_before_ms: int | None = None
     commit_pause_ms: int | None = None
+    has_fetch_session: bool | None = None
 
 
 class Activities(Protocol):

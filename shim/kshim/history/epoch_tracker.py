@@ -125,7 +125,7 @@ class EpochTracker:
             self.end(event, group, event.state, "completed", ending)
 
     def member_refused(self, event: MemberRefused, group: GroupHistory) -> None:
-        """A heartbeat was answered with an error."""
+        """A request of a member was answered with an error."""
         self._emitter.emit_of_member("member_refused", REFUSED[event.error], event, group, text=event.detail)
 
     def has_no_owner(

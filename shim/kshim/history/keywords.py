@@ -48,8 +48,9 @@ REFUSED: Final = {
     ErrorCode.FENCED_MEMBER_EPOCH: "fenced_epoch",
     ErrorCode.FENCED_INSTANCE_ID: "fenced_instance_id",
     ErrorCode.UNRELEASED_INSTANCE_ID: "unreleased_instance_id",
+    ErrorCode.UNKNOWN_MEMBER_ID: "unknown_member_id",
 }
-"""By the error that a heartbeat was answered with."""
+"""By the error that a request was answered with."""
 KEYWORDS: Final = frozenset(
     {*REASONS.values(), LOADED, STOPPING, STATIC_LEFT, *CONVERTED.values(), *REFUSED.values(), *REASONS_OF_RECORDS}
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
+from kshim.coordinator.groups.classic.lost_members import tell_if_lost
 from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf, StreamsSettingsOf
 from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
 from kshim.coordinator.groups.consumer.lookups import expressions_resolved
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
     from kshim_protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+    from kshim_protocol.schema import Request
 
     GroupRequest = (
         ConsumerGroupHeartbeatRequest
@@ -123,6 +125,16 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
 
     streams_group_describe: Final = in_many_shards(streams_group_describe)
     streams_group_heartbeat: Final = in_one_shard(_group_id, streams_group_heartbeat)
+
+    def refuse(
+        self, error: KafkaError, request: Request[Any], context: RequestContext, ticket: Ticket, step: Step
+    ) -> None:
+        """As any coordinator does. That a member which was lost is still there is told once."""
+        super().refuse(error, request, context, ticket, step)
+        if isinstance(request, HeartbeatRequest | SyncGroupRequest):
+            shard = self._homes.get(request.group_id)
+            if shard is not None:
+                tell_if_lost(shard, request, error, context, step)
 
     def describe_share_group_offsets(
         self,

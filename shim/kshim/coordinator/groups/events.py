@@ -327,7 +327,11 @@ class MemberReconciled(GroupEvent):
 
 
 class MemberRefused(GroupEvent):
-    """A heartbeat came with an epoch or instance id that is not the member's: `error`. It changes nothing in the group."""
+    """A request was refused with `error`, which changes nothing in the group.
+
+    In groups with epochs a heartbeat came with an epoch or instance id that is not the member's. In classic groups it is the first
+    request of a member since it was removed because nothing was heard of it: UNKNOWN_MEMBER_ID.
+    """
 
     state: AnyGroupState
     member: MemberRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Activity, Committed, Kind, Known
 from kshim.explain.life import Life
 from kshim.explain.member_ids import keeps_id
 
@@ -24,6 +24,8 @@ _AUTO_COMMIT_MS = 5_000
 """Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
 _CLOSING_MS = 50
 """A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
+_END_SESSIONS = ("apache-kafka-java 4", "kgo")
+"""Clients that end their sessions of fetches when they are closed."""
 _EARLY, _DUE = 0.93, 1.12
 """A commit that comes before, or after, these shares of the usual pause is no regular one."""
 
@@ -45,6 +47,8 @@ class Conduct(NamedTuple):
     """Whether the connection outlived the silence; None: unknown."""
     closed_by: str | None
     last_api: str | None
+    ended_fetching: bool | None
+    """Whether it ended its session of fetches, as it does when it closes; None: its client does not do so, or it is unknown."""
     closed_in_order: bool | None
     """Whether it ended with a commit, as a consumer that closes, or without one that it would have sent; None: unknown."""
     is_last_regular: bool
@@ -131,8 +135,9 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_open=is_open,
         closed_by=None if activity is None else activity.closed_by,
         last_api=None if activity is None else activity.last_api,
-        closed_in_order=_closed_in_order(life, session_ms),
-        is_last_regular=_is_regular(gone.committed),
+        ended_fetching=(ended_fetching := _ended_fetching(activity)),
+        closed_in_order=_closed_in_order(life, session_ms) if ended_fetching is None else None,
+        is_last_regular=_is_regular(gone.committed) and ended_fetching is None,
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
@@ -148,6 +153,14 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         was_revoking=gone.told_ms is not None,
         went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
     )
+
+
+def _ended_fetching(activity: Activity | None) -> bool | None:
+    if activity is None or activity.has_fetch_session is None:
+        return None
+    if not activity.has_fetch_session:
+        return True
+    return False if (activity.software or "").startswith(_END_SESSIONS) else None
 
 
 def _closed_in_order(life: Life, session_ms: int) -> bool | None:

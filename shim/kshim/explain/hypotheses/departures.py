@@ -52,6 +52,14 @@ def _ended_uncommitted(seen: Conduct, step: Step) -> Evidence | None:
     return _if(seen.closed_in_order is False, "it did not commit when it ended", step)
 
 
+def _ended_fetching(seen: Conduct, step: Step) -> Evidence | None:
+    return _if(seen.ended_fetching is True, "it ended its session of fetches, as a consumer that closes", step)
+
+
+def _was_fetching(seen: Conduct, step: Step) -> Evidence | None:
+    return _if(seen.ended_fetching is False, "it did not end its session of fetches, as a consumer that closes", step)
+
+
 def _committed_when_due(seen: Conduct, step: Step) -> Evidence | None:
     is_known = seen.is_last_regular and seen.closed_in_order is None
     return _if(is_known, "its last commit came when it was due, and none as it ended", step, is_observed=False)
@@ -82,6 +90,10 @@ def _other_process(seen: Conduct, step: Step) -> Evidence | None:
 
 def _no_return(seen: Conduct, step: Step) -> Evidence | None:
     return _if(seen.stays_away, "it has not joined again", step)
+
+
+def _went_on(seen: Conduct, step: Step) -> Evidence | None:
+    return _if(seen.life.is_heard_after, "its process was heard of when it was no member any more", step)
 
 
 def _was_stopped_in_order(seen: Conduct, step: Step) -> Evidence | None:
@@ -200,6 +212,7 @@ def _killed(seen: Conduct) -> _Weighed:
             # Supervisors start what was killed again; who stops static members often wants fewer.
             _no_return(seen, Step.NEUTRAL if seen.is_static else Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.MUST_NOT),
             _other_process(seen, Step.LIKELY),
             _if(seen.is_unseen and seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             # Supervisors start a process again within seconds, while its old session lasts.
@@ -207,6 +220,8 @@ def _killed(seen: Conduct) -> _Weighed:
             _closed(seen, Step.UNLIKELY) if seen.is_static else None,
             _ended_uncommitted(seen, Step.LIKELY) if seen.is_static else None,
             _committed_when_due(seen, Step.LIKELY) if seen.is_static else None,
+            _ended_fetching(seen, Step.MUST_NOT),
+            _was_fetching(seen, Step.LIKELY) if seen.is_static else None,
             # The system resets a connection if the process has not read all of what came.
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
         ),
@@ -229,10 +244,14 @@ def _paused(seen: Conduct) -> _Weighed:
             _if(seen.was_revoking and seen.went_on, "it sent other requests meanwhile", Step.MUST_NOT),
             _stopped_committing(seen, Step.UNLIKELY) if seen.ends_heartbeats else None,
             _same_process(seen, Step.LIKELY),
-            _other_process(seen, Step.MUST_NOT),
-            _no_return(seen, Step.UNLIKELY),
+            _went_on(seen, Step.LIKELY),
+            # Who was heard of may have ended since: some applications end when their commits are refused.
+            None if seen.life.is_heard_after else _other_process(seen, Step.MUST_NOT),
+            None if seen.life.is_heard_after else _no_return(seen, Step.UNLIKELY),
             _committed_when_due(seen, Step.LIKELY) if seen.is_static else None,
             _closed(seen, Step.UNLIKELY) if seen.is_static else None,
+            _ended_fetching(seen, Step.MUST_NOT),
+            _was_fetching(seen, Step.LIKELY) if seen.is_static else None,
         ),
     )
 
@@ -250,7 +269,10 @@ def _static_stopped(seen: Conduct) -> _Weighed:
             # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
             _closed(seen, Step.LIKELY),
             _ended_uncommitted(seen, Step.UNLIKELY),
+            _ended_fetching(seen, Step.MUST),
+            _was_fetching(seen, Step.MUST_NOT),
             _same_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.MUST_NOT),
             _no_return(seen, Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.UNLIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
@@ -271,7 +293,10 @@ def _static_slow(seen: Conduct) -> _Weighed:
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _closed(seen, Step.LIKELY),
             _ended_uncommitted(seen, Step.UNLIKELY),
+            _ended_fetching(seen, Step.MUST),
+            _was_fetching(seen, Step.MUST_NOT),
             _same_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.MUST_NOT),
             _if(seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),
@@ -290,6 +315,7 @@ def _static_restart_refused(seen: Conduct) -> _Weighed:
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _same_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.MUST_NOT),
             _no_return(seen, Step.MUST_NOT),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),
@@ -349,6 +375,7 @@ def _expired_leader(seen: Conduct) -> _Weighed:
                 Step.LIKELY,
             ),
             _same_process(seen, Step.LIKELY) if seen.was_assigning else None,
+            _went_on(seen, Step.LIKELY) if seen.was_assigning else None,
             _other_process(seen, Step.MUST_NOT),
         ),
     )
@@ -373,7 +400,8 @@ def _cut(seen: Conduct) -> _Weighed:
                 Step.MUST,
             ),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
-            _other_process(seen, Step.MUST_NOT),
+            None if seen.life.is_heard_after else _other_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.LIKELY),
             _closed(seen, Step.UNLIKELY) if seen.is_static else None,
         ),
     )
@@ -448,6 +476,8 @@ def _static_restart(seen: Conduct) -> _Weighed:
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
             _ended_uncommitted(seen, Step.UNLIKELY),
+            _ended_fetching(seen, Step.MUST),
+            _was_fetching(seen, Step.UNLIKELY),
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
             _rejoined_itself(seen, Step.MUST_NOT),
@@ -500,6 +530,8 @@ def _replaced_killed(seen: Conduct) -> _Weighed:
             # A consumer that closes commits last, if it commits by itself.
             _closed(seen, Step.UNLIKELY),
             _ended_uncommitted(seen, Step.LIKELY),
+            _ended_fetching(seen, Step.MUST_NOT),
+            _was_fetching(seen, Step.LIKELY),
             _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
             _committed_when_due(seen, Step.LIKELY),
         ),

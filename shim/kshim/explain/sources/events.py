@@ -32,6 +32,7 @@ _DEPARTURES = {
 _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
 _UNRELEASED = "unreleased_instance_id"
+_UNKNOWN_ID = "unknown_member_id"
 _MOVED_MAX = 100
 """Of so many tasks of a rebalance it is kept where they went; those that had no owner for longest."""
 _NOT_READY = "NotReady"
@@ -85,6 +86,8 @@ def _kind(event: Event) -> Kind | None:
             return Kind.STOPPED
         case "member_refused" if event["reason"] == _UNRELEASED:
             return Kind.REFUSED
+        case "member_refused" if event["reason"] == _UNKNOWN_ID:
+            return Kind.HEARD
         case "member_left":
             return _DEPARTURES.get(event["reason"], Kind.LEFT)
         case "group_converted":
@@ -196,6 +199,7 @@ def _activity(run: str, row: Mapping[str, Any] | None) -> Activity | None:
         last_api=row["last_api"],
         last_fetch_ms=_fetch_ms(row["last_fetch_ms"], row["closed_ms"]),
         software=row["software"],
+        has_fetch_session=row.get("has_fetch_session"),
     )
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from kshim.coordinator.groups.classic.join_group import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import Cause, MemberRemoved
+from kshim.coordinator.groups.events import Cause, MemberRefused, MemberRemoved
 from kshim_protocol.errors import ErrorCode
-from tests.coordinator.peers import a_group, fetched
+from tests.coordinator.peers import GroupSim, a_group, fetched
 from tests.coordinator.rules import covers
 
 
@@ -124,3 +124,61 @@ def test_when_nobody_looked_in_time_whatever_was_due_first_happens_first() -> No
     removed = [event.member.member_id for event in sim.events if isinstance(event, MemberRemoved)]
     assert removed == [sim["a"].member_id, sim["b"].member_id]
     assert sim.group.state is GroupState.EMPTY
+
+
+def refused(sim: GroupSim) -> list[str]:
+    """The members of which it was told that they are still there."""
+    return [event.member.member_id for event in sim.events if isinstance(event, MemberRefused)]
+
+
+@pytest.mark.parametrize("kind", ["heartbeat", "commit", "sync"])
+def test_that_a_member_is_still_there_whose_session_has_expired_is_told_once(kind: str) -> None:
+    sim = a_group().stable("a", session_timeout_ms=10_000)
+    a = sim["a"]
+    sim.pass_ms(10_000)
+    for _ in range(2):
+        match kind:
+            case "heartbeat":
+                assert a.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+            case "commit":
+                assert a.commit({("orders", 0): 1}) == {("orders", 0): ErrorCode.UNKNOWN_MEMBER_ID}
+            case _:
+                assert a.send_sync().error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused(sim) == [a.member_id]
+
+
+def test_a_member_that_left_or_never_was_one_is_not_told_of() -> None:
+    sim = a_group().stable("a", "b")
+    sim["a"].leave()
+    assert sim["a"].heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+    stranger = sim.peer("c")
+    stranger.member_id = "stranger"
+    assert stranger.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused(sim) == []
+
+
+def test_of_many_lost_members_the_newest_64_are_remembered() -> None:
+    names = [f"m{number}" for number in range(66)]
+    sim = a_group().stable(*names, session_timeout_ms=10_000)
+    sim.pass_ms(10_000)
+    for name in names:
+        sim[name].heartbeat()
+    assert refused(sim) == [sim[name].member_id for name in names[2:]]
+
+
+def test_that_a_member_is_still_there_that_did_not_join_again_in_time_is_told() -> None:
+    sim = a_group().stable("a", "b", rebalance_timeout_ms=20_000, session_timeout_ms=60_000)
+    sim["a"].send_join()
+    sim.pass_ms(20_000)
+    assert sim["b"].heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused(sim) == [sim["b"].member_id]
+
+
+def test_that_a_member_is_still_there_that_did_not_sync_in_time_is_told() -> None:
+    sim = a_group().stable("a", "b", rebalance_timeout_ms=20_000, session_timeout_ms=60_000)
+    a, b = sim["a"], sim["b"]
+    a.send_join()
+    a.take(b.join())
+    sim.pass_ms(20_000)
+    assert b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert b.member_id in refused(sim)

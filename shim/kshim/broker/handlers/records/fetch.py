@@ -57,6 +57,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
         session = _session(node, request, context)
     except KafkaError as error:
         return answered(ticket, FetchResponse(error_code=error.code, responses=()))
+    ticket.connection.client.has_fetch_session = _has_session(request, session)
     reading = Reading(node, request, context.api_version, ticket.connection.listener_name, session)
     reading.look_up()
     max_bytes = min(request.max_bytes, node.cluster.config.fetch_max_bytes)
@@ -99,6 +100,17 @@ def _session(node: Node, request: FetchRequest, context: RequestContext) -> Fetc
     if request.session_epoch == _NO_SESSION_EPOCH or node.cluster.authorizer is not None:
         return None
     return sessions.begin(request, by_id=by_id, now_ms=context.real_ms)
+
+
+def _has_session(request: FetchRequest, session: FetchSession | None) -> bool | None:
+    """See `ConnectedClient.has_fetch_session`.
+
+    Who only goes on without a session names partitions, and a session whose last partition a request has dropped ends by itself.
+    """
+    if session is not None and session.session_id:
+        return True
+    is_end = request.session_id and request.session_epoch == _NO_SESSION_EPOCH and not request.topics
+    return False if is_end else None
 
 
 class _Place(NamedTuple):

@@ -79,6 +79,7 @@ class Group(GroupWithEvents):
         "initial_delay",
         "join_completed_ms",
         "leader_id",
+        "lost_ids",
         "members",
         "parked_joins",
         "parked_syncs",
@@ -120,6 +121,8 @@ class Group(GroupWithEvents):
         self.records_of_members: dict[str, bytes] | None = None  # as they stand in the group's record, in this Stable
         self.rebalance_started_ms = 0  # monotonic
         self.join_completed_ms = 0  # monotonic
+        self.lost_ids: dict[str, None] = NOTHING
+        """Ids of members that were removed because nothing was heard of them, and of which nothing has been heard since; the newest."""
         self.told_ms: dict[str, int] | None = None
         """When a heartbeat of each member first told it of the rebalance that is prepared (monotonic); None: of none."""
 
@@ -296,6 +299,19 @@ class Group(GroupWithEvents):
         self.has_synced(member_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
+
+    def has_lost(self, member_id: str, *, most: int) -> None:
+        """A member was removed because nothing was heard of it. So many such are remembered, the newest."""
+        self.lost_ids = with_entry(self.lost_ids, member_id, None)
+        if len(self.lost_ids) > most:
+            del self.lost_ids[next(iter(self.lost_ids))]
+
+    def hears_again_of(self, member_id: str) -> bool:
+        """Whether a request is the first one of a member since that was lost."""
+        if member_id not in self.lost_ids:
+            return False
+        del self.lost_ids[member_id]
+        return True
 
     def replace_member(self, old: Member, new: Member) -> None:
         """Give a static member's slot, leadership included, to its new id. Parked requests of the old must be gone."""

@@ -28,6 +28,9 @@ from kshim_protocol.messages.join_group import JoinGroupResponse
 
 _NULL_PROTOCOL_NAME_SINCE = 7
 _TIMERS = frozenset({Cause.REBALANCE_TIMEOUT, Cause.INITIAL_DELAY_OVER})
+_LOST = frozenset({Cause.SESSION_EXPIRED, Cause.REBALANCE_TIMEOUT, Cause.SYNC_TIMEOUT})
+"""Why members are removed of which nothing was heard."""
+_MOST_LOST_IDS = 64
 
 
 def rebalance_or_complete_join(shard: Shard, group: Group, trigger: Trigger, now: Now, step: Step) -> None:
@@ -214,6 +217,8 @@ def remove_member(
         step.reply(parked_sync.ticket, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
     shard.deadlines.cancel(member.session_key)
     group.remove_member(member)
+    if cause in _LOST:
+        group.has_lost(member_id, most=_MOST_LOST_IDS)
     step.events.append(
         MemberRemoved(
             **group.event(now),

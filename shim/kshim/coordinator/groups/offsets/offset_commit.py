@@ -9,6 +9,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 
 from kshim.coordinator.append_errors import append_error
+from kshim.coordinator.groups.classic.lost_members import tell_if_lost
 from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.offset_rows import PositionRows
 from kshim.coordinator.groups.offsets.offset_values import NEVER, OffsetValues
@@ -60,6 +61,7 @@ def offset_commit(
             _check_group(shard, request, topics, context)
         except KafkaError as error:
             step.reply(ticket, _response(topics, error.code))
+            tell_if_lost(shard, request, error, context, step)
         else:
             _store(shard, request, topics, context.now, ticket, step)
     else:
