@@ -67,18 +67,19 @@ class Story:
         at_ms: int,
         client: str,
         *,
+        group: str = "billing",
         host: str = "10.0.0.1",
         activity: Activity | None = None,
         committed: Committed | None = None,
     ) -> Story:
         """A process joins with the instance id of a member."""
         self._ids += 1
-        old = self._members["billing", client].pop(0)
+        old = self._members[group, client].pop(0)
         member = Member(f"{client}-{self._ids}", client, client, host)
-        self._members["billing", client].append(member)
+        self._members[group, client].append(member)
         self._profiles[member.member_id] = Profile(member, *self._timeouts, ("orders",))
         fields = {"other_id": old.member_id, "activity": activity, "committed": committed}
-        return self._add(at_ms, "billing", Kind.REPLACED, member, **fields)
+        return self._add(at_ms, group, Kind.REPLACED, member, **fields)
 
     def is_heard_of(self, at_ms: int, member: Member) -> Story:
         """A process sends a request for a member that another process has replaced."""

@@ -101,3 +101,16 @@ def test_clients_of_two_groups_with_the_id_of_their_library_are_not_the_same_pro
             for group in GROUPS[:2]:
                 story.joins(number * 2 * SECOND, client, group=group, host="10.0.0.1")
         assert len([each for each in story.incidents() if each.cause.keyword == "one_by_one_start"]) == count
+
+
+def test_an_instance_id_that_two_groups_have_is_used_twice_in_each_of_them() -> None:
+    story = Story()
+    for number, group in enumerate(GROUPS):
+        story.joins(number * 300, "till-1", group=group, static=True)
+    for again in range(4):
+        for number, group in enumerate(GROUPS):
+            living = activity(last_request_ms=HOUR + again * 5 * SECOND)
+            at_ms = HOUR + again * 5 * SECOND + number * 100
+            story.replaces(at_ms, "till-1", group=group, host=f"10.0.0.{again}", activity=living)
+    found = [each for each in story.incidents() if each.cause.keyword == "duplicate_instance"]
+    assert [each.groups for each in found] == [("billing",), ("mail",)]

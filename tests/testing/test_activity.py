@@ -96,6 +96,20 @@ def test_a_member_that_goes_on_over_another_connection(kshim: Kshim) -> None:
         assert found["connection_id"] != joined["activity"]["connection_id"]
 
 
+def test_of_several_connections_of_a_member_the_one_on_which_it_spoke_last(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim) as again:
+        settled(ann)
+        (joined,) = events(kshim, "member_joined")
+        again.identity = ann.identity
+        for each in (again, ann):
+            kshim.clock.advance(5)
+            assert each.heartbeat() == ErrorCode.NONE
+        kshim.clock.advance(46)
+        found = activity(kshim)
+        assert found["connection_id"] == joined["activity"]["connection_id"]
+        assert found["last_request_ms"] == pytest.approx((kshim.clock.now - 46) * 1_000, abs=3_000)
+
+
 def test_fetches_of_the_same_client_over_another_connection(kshim: Kshim) -> None:
     with member(kshim) as ann, member(kshim) as fetcher:
         settled(ann)

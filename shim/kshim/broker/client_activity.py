@@ -143,10 +143,15 @@ class ClientActivity:
     def of(self, member_id: str, client_id: str, client_host: str) -> Activity | None:
         """See `Activities`."""
         client = self._members.get(member_id)
-        key = (client_id, client_host)
-        if client is None or client.last_now is None or client.last_api is None:
+        if client is None:
             return None
-        mine, anybodys = _fetching(client, self._speakers.get(key, ()), self._fetchers.get(key, ()))
+        key = (client_id, client_host)
+        speakers = self._speakers.get(key, ())
+        # Some clients join over one connection, and send heartbeats over another one.
+        client = max([each for each in speakers if each.member_id == member_id], key=_heard_ms, default=client)
+        if client.last_now is None or client.last_api is None:
+            return None
+        mine, anybodys = _fetching(client, speakers, self._fetchers.get(key, ()))
         last = max(mine, key=_fetch_ms, default=None)
         is_known = last is not None and _fetch_ms(last) >= max(map(_fetch_ms, anybodys), default=0)
         return Activity(
@@ -159,7 +164,7 @@ class ClientActivity:
             last.last_fetch_ms if last is not None and is_known else None,
             client.software,
             *_told_by_commits(self._commits.get(member_id, ())),
-            last.has_fetch_session if last is not None else None,
+            last.has_fetch_session if last is not None and _fetch_ms(last) >= client.opened_ms else None,
         )
 
     def forget(self, member_id: str) -> None:
@@ -188,6 +193,10 @@ def _told_by_commits(times_ms: Iterable[int]) -> tuple[int | None, int | None, i
         (ts_ms for ts_ms in reversed(moments) if last_ms is not None and last_ms - ts_ms >= _AT_ONCE_MS), None
     )
     return last_ms, before_ms, usual_ms
+
+
+def _heard_ms(client: ConnectedClient) -> int:
+    return 0 if client.last_now is None else client.last_now.wall_ms
 
 
 def _fetch_ms(client: ConnectedClient) -> int:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, DeliveryEnd, Fact, Kind, Known, Member, Phases
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
@@ -162,12 +162,7 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
             continue  # a new member has brought its expression
         if fact.reason == _CHANGED and not is_changed and follows:
             continue  # it asks for another assignor than the member whose place it took
-        if (
-            follows
-            and not is_changed
-            and not is_told
-            and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS)
-        ):
+        if follows and not is_changed and not is_told and fact.says in (Says.NOTHING, Says.GOES_ON, Says.BEGINS):
             continue
         yield Disturbance(What.REQUESTED, group.name, fact.ts_ms, fact.ts_ms, fact, group.life_of(fact.member))
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from kshim.explain.client_reasons import Says, says
+
 DEFAULT_SESSION_MS = 45_000
 DEFAULT_REBALANCE_MS = 300_000
 """Defaults of Kafka's consumers: `session.timeout.ms`, and `max.poll.interval.ms`, which is sent as rebalance timeout."""
@@ -36,6 +38,10 @@ UNSEEN = "unseen"
 """Reason of a departure of which nothing is known but that the member was gone: whether it left or its session expired."""
 
 
+CLOSED = "closed"
+"""Reason of a departure without LeaveGroup, in order nevertheless: the member was closed, as those of Kafka Streams, and its session expired."""
+
+
 FORGOTTEN = "forgotten"
 """Reason of a load: members had joined for the first time, and the coordinator was stopped before there was a record of them."""
 
@@ -48,7 +54,7 @@ class Kind(Enum):
 
     JOINED = "joined"
     LEFT = "left"
-    """By LeaveGroup."""
+    """In order: by LeaveGroup, or `CLOSED`."""
     EXPIRED = "expired"
     """Its session timed out."""
     REMOVED = "removed"
@@ -250,6 +256,11 @@ class Fact(NamedTuple):
     """Of a member of the new protocol that was gone: since when it had been told to give up partitions, and had not."""
     records: Records | None = None
     """Of a share group: what came back, was given up, or is held."""
+
+    @property
+    def says(self) -> Says:
+        """What the client says of it."""
+        return Says.CLOSES if self.reason == CLOSED else says(self.client_reason)
 
 
 class Profile(NamedTuple):

@@ -55,6 +55,10 @@ class Timeouts(NamedTuple):
     rebalance_ms: int | None = None
 
 
+_OF_ONE_GROUP = (Cause.UNKNOWN, Cause.SHARED_GROUP_ID, Cause.DUPLICATE_INSTANCE)
+"""What is of a group by itself, also where clients of another one have the same names: instance ids are those of a group."""
+
+
 class Incident(NamedTuple):
     """One cause with all that it did. `clients` are those responsible, or affected if `subject` is a host or the broker."""
 
@@ -84,7 +88,7 @@ class Incident(NamedTuple):
                 who = (self.host or "",)
             case Subject.CLIENT if not self.clients:  # it may be another one each time
                 who = (*self.groups, str(self.from_ms))
-            case _ if self.cause in (Cause.UNKNOWN, Cause.SHARED_GROUP_ID) or all(map(_is_of_library, self.clients)):
+            case _ if self.cause in _OF_ONE_GROUP or all(map(_is_of_library, self.clients)):
                 who = (*self.groups, *self.clients)
             case _:
                 who = self.clients

@@ -6,8 +6,8 @@ and joins again; a client has several processes, one after the other, if it is r
 
 from __future__ import annotations
 
-from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
+from kshim.explain.client_reasons import Says
+from kshim.explain.facts import CLOSED, RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
 
 
@@ -68,7 +68,7 @@ class Life:
 
     def return_ms(self, known: Known) -> int:
         """How long after it was gone a process of the same client is its successor. What is stopped in order is started again soon."""
-        if self.gone is not None and self.gone.kind is Kind.LEFT and says(self.gone.client_reason) is Says.CLOSES:
+        if self.gone is not None and self.gone.kind is Kind.LEFT and self.gone.says is Says.CLOSES:
             return RETURN_MS
         return known.return_ms(self.member.member_id)
 
@@ -78,7 +78,7 @@ class Life:
         heard_ms = self.gone.ts_ms
         if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
             heard_ms = self.joined_last_ms
-        elif self.gone.kind is Kind.EXPIRED or self._may_have_expired:
+        elif self.gone.kind is Kind.EXPIRED or self.gone.reason == CLOSED or self._may_have_expired:
             heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
         if self.activity is None:
             began_ms = heard_ms if self.next is None else self.next.began_ms
@@ -122,7 +122,7 @@ class Life:
                 return True
             if not self._has_twin and back.activity.opened_ms < self.silent_ms(known):
                 return True  # a connection of before the silence: of the same process, and another than heartbeats used
-        match says(back.client_reason):
+        match back.says:
             case Says.GOES_ON | Says.POLL_TIMEOUT:
                 return None if self._has_twin else True  # the other one goes on as well
             case Says.BEGINS:

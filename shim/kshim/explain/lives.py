@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from kshim.explain.closed import with_closed
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member
 from kshim.explain.life import Life
 from kshim.explain.successors import link
@@ -31,7 +32,7 @@ class Group:
     def __init__(self, name: str, facts: Iterable[Fact], known: Known, down: Sequence[Span] = ()) -> None:
         """`down`: see `downtimes`. Those in which something happened to the group were of other brokers than its coordinator."""
         self.name = name
-        self.facts = tuple(facts)
+        self.facts = tuple(with_closed(fact, known) for fact in facts)
         self.lives: list[Life] = []
         self._known = known
         self._by_id: dict[str, Life] = {}

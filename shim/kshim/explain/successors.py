@@ -8,10 +8,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from kshim.explain.closed import OF_STREAMS
 from kshim.explain.facts import RETURN_MS, START_MS, Activity, Known
 from kshim.explain.life import Life
 
-_GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
+_UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_GENERATED = re.compile(rf"([-_.]({_UUID}|(?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{{5,10}}))+$")
 """Kubernetes takes letters that make no words, and one suffix in five has no digit."""
 
 _TIMER_MS = 200
@@ -135,5 +137,7 @@ def stem(client_id: str | None) -> str:
 
     >>> stem("billing-0003"), stem("billing-7d9fbc6-x2z9q"), stem("billing-7d9fbc6-nwhgc"), stem("orders-retry")
     ('billing', 'billing', 'billing', 'orders-retry')
+    >>> stem("billing-0d7be79f-beef-4e05-8e59-54c4e78cc41e-StreamThread-1-consumer")
+    'billing'
     """
-    return _GENERATED.sub("", client_id or "")
+    return _GENERATED.sub("", OF_STREAMS.sub("", client_id or ""))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
-from kshim.explain.facts import DEFAULT_SESSION_MS, SHARE, STREAMS, Kind, Records
+from kshim.explain.facts import CLOSED, DEFAULT_SESSION_MS, SHARE, STREAMS, Kind, Records
 from kshim.explain.hypotheses.others import EMPTY
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
@@ -116,6 +116,13 @@ _MOVED_SHOWN = 5
 
 
 _RESTARTED_LATE = "{who}, a static member, was stopped, and started again when its session had expired."
+_DID_NOT_LEAVE = (
+    "{count_verb} stopped in order and did not leave {groups}, which noticed when the session had expired: {clients}."
+)
+_LEAVE = (
+    "Close it so that it leaves, for which Kafka Streams has CloseOptions, or lower {session}: its partitions have no owner until "
+    "its session has expired."
+)
 _NOT_BACK = "{who} stood still for longer than its session timeout and was removed; it has not joined again."
 
 
@@ -135,6 +142,8 @@ def sentence(incident: Incident) -> str:
         text = _RESTARTED_LATE
     if incident.cause is Cause.PAUSED and not any(each.life and each.life.next for each in incident.disturbances):
         text = _NOT_BACK
+    if incident.cause is Cause.SCALE_DOWN and _left_none(incident):
+        text = _DID_NOT_LEAVE
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",
@@ -161,6 +170,11 @@ def _seen(incident: Incident) -> str | None:
     if back_ms > 0:
         return f"{was_gone}, and {seconds(back_ms)} later it or a successor joined; why is not known."
     return f"{was_gone}: it left or was lost, and which of the two is not known."
+
+
+def _left_none(incident: Incident) -> bool:
+    """Whether none of the members that are gone has left: they were closed, and their sessions expired."""
+    return all(each.fact.reason == CLOSED or each.fact.kind is Kind.EXPIRED for each in incident.disturbances)
 
 
 def _has_one_begun(incident: Incident) -> bool:
@@ -203,6 +217,8 @@ def advice(incident: Incident) -> str | None:
         return None
     group_type = _type_of(incident)
     text = _ADVICE_OF.get(group_type or "", _ADVICE).get(incident.cause, "")
+    if incident.cause is Cause.SCALE_DOWN and _left_none(incident):
+        text = _LEAVE
     if group_type == STREAMS and any(not each.had_state for effect in incident.effects for each in effect.moved):
         text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
 from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Activity, Committed, Kind, Known
 from kshim.explain.life import Life
 from kshim.explain.member_ids import keeps_id
@@ -129,7 +129,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         kind=gone.kind,
         is_observed=gone.is_observed,
         is_unseen=gone.reason == UNSEEN,
-        says=says(gone.client_reason),
+        says=gone.says,
         is_static=life.member.instance_id is not None,
         was_stopped=_was_stopped(life),
         is_open=is_open,

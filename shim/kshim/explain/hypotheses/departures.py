@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
+from kshim.explain.closed import may_be_closed
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import CLOSED, HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.conduct import AT_ONCE_MS, PROCESS_MS, Conduct, conduct_of
 from kshim.explain.weigh import Evidence, Step
 
@@ -24,6 +25,8 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     assert life.gone is not None
     seen = conduct_of(life, known)
     weighing = _OF_UNSEEN if life.gone.reason == UNSEEN else _OF_KIND[life.gone.kind]
+    if may_be_closed(life.gone):
+        weighing = (*weighing, *_OF_STREAMS)
     is_by_admin = life.gone.reason == _ADMIN or seen.says is Says.REMOVED_BY_ADMIN
     # Of that the broker was told; what the process did then follows from it.
     for hypothesis in [_removed_by_admin] if is_by_admin else weighing:
@@ -67,6 +70,20 @@ def _committed_when_due(seen: Conduct, step: Step) -> Evidence | None:
 
 def _gone(seen: Conduct, how: str) -> Evidence:
     return Evidence("it is in one record of the group and not in the next" if seen.is_unseen else how, Step.NEUTRAL)
+
+
+def _left(seen: Conduct) -> Evidence:
+    is_closed = _reason(seen) == CLOSED
+    return _gone(
+        seen, "it did not leave, and its session expired" if is_closed else "it left the group with LeaveGroup"
+    )
+
+
+def _closes(seen: Conduct, step: Step) -> Evidence | None:
+    if _reason(seen) == CLOSED:
+        is_known = seen.ended_fetching is True
+        return _ended_fetching(seen, step) if is_known else Evidence("its last request was a commit", step, False)
+    return _if(seen.says is Says.CLOSES, "it said that it was being closed", step)
 
 
 def _is_late(seen: Conduct) -> bool:
@@ -120,13 +137,13 @@ def _restart(seen: Conduct) -> _Weighed:
         Cause.RESTART,
         0.0,
         (
-            _gone(seen, "it left the group with LeaveGroup"),
+            _left(seen),
             _if(seen.is_back_soon and seen.is_same is not True, "its client joined again soon", Step.LIKELY),
             _other_process(seen, Step.LIKELY),
             # A process that ends cannot go on.
             _same_process(seen, Step.MUST_NOT),
             _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
-            _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
+            _closes(seen, Step.LIKELY),
             _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
             _stopped_committing(seen, Step.UNLIKELY),
         ),
@@ -138,11 +155,11 @@ def _scale_down(seen: Conduct) -> _Weighed:
         Cause.SCALE_DOWN,
         0.0,
         (
-            _gone(seen, "it left the group with LeaveGroup"),
+            _left(seen),
             _if(not seen.is_back_soon, "it has not joined again soon", Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.MUST_NOT),
             _same_process(seen, Step.MUST_NOT),
-            _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
+            _closes(seen, Step.LIKELY),
             _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
             # A consumer that does not poll leaves, too, and stays away for as long as it does not poll.
             _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.UNLIKELY),
@@ -189,6 +206,29 @@ def _unsubscribed(seen: Conduct) -> _Weighed:
         Cause.SUBSCRIPTION_CHANGED,
         -3.0,
         (_if(is_known, "it said that it had unsubscribed", Step.MUST), _same_process(seen, Step.LIKELY)),
+    )
+
+
+def _closed_and_back(seen: Conduct) -> _Weighed:
+    return (
+        Cause.RESTART,
+        0.0,
+        (
+            _if(seen.is_back_soon, "its client joined again soon", Step.LIKELY),
+            _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
+            _same_process(seen, Step.MUST_NOT),
+        ),
+    )
+
+
+def _closed_for_good(seen: Conduct) -> _Weighed:
+    return (
+        Cause.SCALE_DOWN,
+        0.0,
+        (
+            _if(not seen.is_back_soon, "it has not joined again soon", Step.LIKELY),
+            _if(seen.is_back_soon, "its client joined again soon", Step.MUST_NOT),
+        ),
     )
 
 
@@ -351,7 +391,7 @@ def _expired_for_polls(seen: Conduct) -> _Weighed:
             _if(
                 seen.life.next is not None
                 and seen.life.next.joined is not None
-                and says(seen.life.next.joined.client_reason) is Says.POLL_TIMEOUT,
+                and seen.life.next.joined.says is Says.POLL_TIMEOUT,
                 "it said that its polls took too long when it joined again",
                 Step.MUST,
             ),
@@ -558,6 +598,7 @@ def _host_changed(seen: Conduct) -> bool:
 
 _LEFT = (_restart, _scale_down, _left_for_polls, _unsubscribed)
 _OF_STATIC = (_static_stopped, _static_slow, _static_restart_refused)
+_OF_STREAMS = (_closed_and_back, _closed_for_good)
 _EXPIRED = (_killed, _paused, *_OF_STATIC, _expired_for_polls, _expired_leader, _cut)
 _OF_UNSEEN = (*_LEFT, *_EXPIRED)
 _OF_KIND = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import member_id_of
@@ -122,9 +122,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
 
     `loaded_ms`: when its group was loaded.
     """
-    if each.what in (What.LOADED, What.GREW) or (
-        each.what is What.ARRIVED and says(each.fact.client_reason) is not Says.GOES_ON
-    ):
+    if each.what in (What.LOADED, What.GREW) or (each.what is What.ARRIVED and each.fact.says is not Says.GOES_ON):
         return False
     if each.fact.reason in TOLD_BY_BROKER:
         return False
@@ -136,11 +134,11 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False  # the coordinator was there, and had been found
     if each.what is What.SLOW_JOIN and _is_later_than_others(each, loaded_ms):
         return False
-    if says(each.fact.client_reason) in (Says.ENFORCED, Says.CLOSES, Says.POLL_TIMEOUT):
+    if each.fact.says in (Says.ENFORCED, Says.CLOSES, Says.POLL_TIMEOUT):
         return False
     subscription = each.fact.subscription
     is_same = subscription is not None and not (subscription.added or subscription.removed)
-    if says(each.fact.client_reason) is Says.SUBSCRIPTION_CHANGED and not is_same:
+    if each.fact.says is Says.SUBSCRIPTION_CHANGED and not is_same:
         return False
     # A new member is, only if its client got no answer to a JoinGroup and sent another one.
     is_new = each.what in (What.DEPARTED, What.REPLACED) and each.life is not None and each.life.began_ms > ended_ms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import START_MS, Kind, Known
 from kshim.explain.life import Life
@@ -93,7 +93,7 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         evidence.append(young)
     if not group.knows_name_before(life):
         evidence.append(Evidence("no client of this name has been seen in the group before", Step.LIKELY))
-    if says(disturbance.fact.client_reason) is Says.GOES_ON:
+    if disturbance.fact.says is Says.GOES_ON:
         evidence.append(Evidence("it said that it had been a member before", Step.MUST_NOT))
     # A new name says little: processes that are replaced, or come back late, may have one as well.
     yield Candidate(Cause.SCALE_UP, (disturbance,), tuple(evidence), prior=-1.5)
@@ -109,7 +109,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         cause, text = TOLD_BY_BROKER[disturbance.fact.reason]
         yield Candidate(cause, (disturbance,), (Evidence(text, Step.MUST),))
         return
-    reason = says(disturbance.fact.client_reason)
+    reason = disturbance.fact.says
     subscription = disturbance.fact.subscription
     changed = subscription is not None and bool(subscription.added or subscription.removed)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
-from kshim.explain.client_reasons import Says, says
+from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import RETURN_MS, Kind, Known
 from kshim.explain.hypotheses.chains import chains
@@ -53,7 +53,7 @@ def shared_group_ids(group: Group, found: Sequence[Disturbance], known: Known) -
 def _forgetting(left_ms: int | None, found: Sequence[Disturbance]) -> Iterator[Disturbance]:
     """The leader joins again when it has found that topics of members that are gone are none of its own any more."""
     for each in found:
-        is_told = each.what is What.REQUESTED and says(each.fact.client_reason) is Says.METADATA_CHANGED
+        is_told = each.what is What.REQUESTED and each.fact.says is Says.METADATA_CHANGED
         if left_ms is not None and is_told and left_ms <= each.from_ms <= left_ms + RETURN_MS:
             yield each
             return
@@ -121,4 +121,4 @@ def _added(each: Disturbance) -> tuple[str, ...]:
 
 
 def _is_told(each: Disturbance) -> bool:
-    return says(each.fact.client_reason) is Says.TOPICS_FOUND
+    return each.fact.says is Says.TOPICS_FOUND
