@@ -1047,3 +1047,13 @@ def test_a_group_that_starts_waits_for_nobody_while_its_first_members_join() -> 
     story = Story().joins(0, "one", completes=False).joins(3 * SECOND, "two", host="10.0.0.2", completes=False)
     story.completes(7 * SECOND, join_ms=7 * SECOND - 20)
     assert [cause for cause, _ in story.causes()] == ["one_by_one_start"]
+
+
+def test_a_client_with_a_short_rebalance_timeout_that_comes_and_goes_every_quarter_of_a_minute_flaps() -> None:
+    story = Story(session_ms=10 * SECOND, rebalance_ms=10 * SECOND)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(number * 300, client)
+    for again in range(4):
+        at_ms = HOUR + again * 15 * SECOND
+        story.leaves(at_ms, "one").joins(at_ms + 3 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "flapping"]

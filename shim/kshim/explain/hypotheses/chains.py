@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kshim.explain.disturbances import Disturbance
-from kshim.explain.facts import Known
+from kshim.explain.facts import RETURN_MS, Known
 
 IRREGULAR = 3
 """So many times the usual pause, or the usual time that a thing takes, is not of the same doing."""
 
 
 def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
-    """Parts in which each begins at most a rebalance timeout after the one before has ended.
+    """Parts in which each begins at most a rebalance timeout, or a minute, after the one before has ended.
 
     It is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the other
-    rarely waits longer.
+    rarely waits longer. Some clients have a short one without having been asked.
     """
     part: list[Disturbance] = []
     end_ms = 0
     for each in sorted(found, key=lambda each: each.from_ms):
-        if part and each.from_ms - end_ms > known.rebalance_ms(member_id_of(each)):
+        if part and each.from_ms - end_ms > max(known.rebalance_ms(member_id_of(each)), RETURN_MS):
             yield part
             part = []
         part.append(each)
