@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kshim.explain import Incident
 from kshim.explain.facts import Committed
 from kshim.explain.words import CERTAIN, advice, sentence
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, activity
@@ -62,22 +63,45 @@ def test_processes_that_are_closed_and_started_again_one_after_the_other_are_dep
     assert the_last_causes(story) == ["deploy"]
 
 
+def expires_after_a_commit(client: str, *, usual_ms: int, heard_ms: int, pause_ms: int | None = None) -> Incident:
+    """What became of a member of which a log and commits tell: it was heard of so long after its last commit.
+
+    `pause_ms`: between that and the one before it; a third of the usual one if it is not given.
+    """
+    story = Story().joins(0, client).joins(100, THREADS[1]).joins(200, THREADS[2])
+    last_ms = HOUR - SESSION_MS - heard_ms
+    story.expires(HOUR, client, committed=Committed(last_ms, usual_ms, last_ms - (pause_ms or usual_ms // 3)))
+    return story.incidents(until_ms=2 * HOUR)[-1]
+
+
 @pytest.mark.parametrize(
-    ("client", "silent_ms", "cause"),
+    ("client", "usual_ms", "heard_ms", "cause"),
     [
-        (THREADS[0], SESSION_MS + 20, "scale_down"),
-        (THREADS[0], SESSION_MS - 2 * SECOND, "killed"),
-        ("totals-1", SESSION_MS + 20, "killed"),
+        (THREADS[0], 30 * SECOND, 20, "scale_down"),
+        (THREADS[0], 30 * SECOND, 1_500, "scale_down"),
+        (THREADS[0], 30 * SECOND, 10 * SECOND, "killed"),
+        (THREADS[0], 6 * SECOND, 1_500, "killed"),
+        ("totals-1", 30 * SECOND, 20, "killed"),
     ],
 )
-def test_without_connections_a_thread_whose_last_request_was_a_commit_was_closed(
-    client: str, silent_ms: int, cause: str
+def test_without_connections_a_thread_that_committed_just_before_it_fell_silent_was_closed(
+    client: str, usual_ms: int, heard_ms: int, cause: str
 ) -> None:
-    story = Story().joins(0, client).joins(100, THREADS[1]).joins(200, THREADS[2])
-    last_ms = HOUR - silent_ms
-    committed = Committed(last_ms, 30 * SECOND, last_ms - 11 * SECOND)
-    story.expires(HOUR, client, committed=committed)
-    assert the_last_causes(story) == [cause]
+    gone = expires_after_a_commit(client, usual_ms=usual_ms, heard_ms=heard_ms)
+    assert gone.cause.keyword == cause
+    alternatives = {each.cause.keyword for each in gone.alternatives}
+    assert not {"killed", "scale_down"} & alternatives
+
+
+@pytest.mark.parametrize(
+    ("usual_ms", "heard_ms", "pause_ms"),
+    [(100, 20, 100), (30 * SECOND, 5 * MINUTE, 10 * SECOND), (30 * SECOND, 500, 29 * SECOND)],
+)
+def test_commits_of_a_timer_and_those_of_long_before_do_not_tell_whether_a_thread_was_closed(
+    usual_ms: int, heard_ms: int, pause_ms: int
+) -> None:
+    gone = expires_after_a_commit(THREADS[0], usual_ms=usual_ms, heard_ms=heard_ms, pause_ms=pause_ms)
+    assert {"killed", "scale_down"} <= {gone.cause.keyword, *(each.cause.keyword for each in gone.alternatives)}
 
 
 def test_whether_a_thread_that_commits_nothing_was_closed_or_killed_is_a_guess() -> None:

@@ -92,14 +92,15 @@ def test_whether_a_static_member_ended_its_session_of_fetches_tells_whether_it_w
     assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=gone)) == (cause, ("one",))
 
 
-def test_a_session_of_fetches_that_goes_on_tells_nothing_of_clients_that_end_none() -> None:
+@pytest.mark.parametrize("software", ["kafka-python 3.0.12", "apache-kafka-java 3.3.2", None])
+def test_a_session_of_fetches_that_goes_on_tells_nothing_of_clients_that_end_none(software: str | None) -> None:
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
     gone = activity(
         last_request_ms=HOUR,
         closed_ms=HOUR + 10,
         closed_by="client",
         last_api="OffsetCommit",
-        software="kafka-python 3.0.12",
+        software=software,
         has_fetch_session=True,
     )
     assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=gone)) == ("static_stopped", ("one",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from kshim.explain.client_reasons import Says
@@ -24,8 +25,8 @@ _AUTO_COMMIT_MS = 5_000
 """Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
 _CLOSING_MS = 50
 """A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
-_END_SESSIONS = ("apache-kafka-java 4", "kgo")
-"""Clients that end their sessions of fetches when they are closed."""
+_ENDS_SESSIONS = re.compile(r"kgo\b|apache-kafka-java ([4-9]|[1-9]\d)\.")
+"""Clients that end their sessions of fetches when they are closed: franz-go, and Java's of version 4 and later."""
 _EARLY, _DUE = 0.93, 1.12
 """A commit that comes before, or after, these shares of the usual pause is no regular one."""
 
@@ -160,7 +161,7 @@ def _ended_fetching(activity: Activity | None) -> bool | None:
         return None
     if not activity.has_fetch_session:
         return True
-    return False if (activity.software or "").startswith(_END_SESSIONS) else None
+    return False if _ENDS_SESSIONS.match(activity.software or "") else None
 
 
 def _closed_in_order(life: Life, session_ms: int) -> bool | None:

@@ -25,7 +25,7 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     assert life.gone is not None
     seen = conduct_of(life, known)
     weighing = _OF_UNSEEN if life.gone.reason == UNSEEN else _OF_KIND[life.gone.kind]
-    if may_be_closed(life.gone):
+    if may_be_closed(life.gone, known):
         weighing = (*weighing, *_OF_STREAMS)
     is_by_admin = life.gone.reason == _ADMIN or seen.says is Says.REMOVED_BY_ADMIN
     # Of that the broker was told; what the process did then follows from it.
@@ -73,17 +73,15 @@ def _gone(seen: Conduct, how: str) -> Evidence:
 
 
 def _left(seen: Conduct) -> Evidence:
-    is_closed = _reason(seen) == CLOSED
-    return _gone(
-        seen, "it did not leave, and its session expired" if is_closed else "it left the group with LeaveGroup"
-    )
+    closed = "it did not leave, and its session expired"
+    return _gone(seen, closed if _reason(seen) == CLOSED else "it left the group with LeaveGroup")
 
 
 def _closes(seen: Conduct, step: Step) -> Evidence | None:
-    if _reason(seen) == CLOSED:
-        is_known = seen.ended_fetching is True
-        return _ended_fetching(seen, step) if is_known else Evidence("its last request was a commit", step, False)
-    return _if(seen.says is Says.CLOSES, "it said that it was being closed", step)
+    if _reason(seen) != CLOSED:
+        return _if(seen.says is Says.CLOSES, "it said that it was being closed", step)
+    found = _ended_fetching(seen, step)
+    return found or Evidence("it committed just before it fell silent", step, is_observed=False)
 
 
 def _is_late(seen: Conduct) -> bool:
