@@ -76,7 +76,7 @@ class ConnectedClient:
         self.last_fetch_ms: int | None = None
         """When its last Fetch came; None: there was none."""
         self.has_fetch_session: bool | None = None
-        """Whether it goes on with a session of fetches; False: it has ended its last one, None: it never had one."""
+        """Whether it goes on with a session of fetches; False: it has ended its last one, None: it has none otherwise."""
         self.last_heartbeat: LastRequest | None = None
         """Its last Heartbeat, as the following kept for the one that comes next, as long as it is connected."""
         self.last_offset_fetch: LastRequest | None = None

@@ -17,7 +17,7 @@ class Activity(NamedTuple):
     how much time there usually is between two, where there were enough. Commits of one moment are one.
 
     `has_fetch_session`: whether the process had a session of fetches (KIP-227) on the connection on which it fetched last; False: it had
-    ended it, as some clients do when they close; None: it never had one, or it is not known which connection that is.
+    ended it, as some clients do when they close; None: it had none otherwise, or it is not known which connection that is.
     """
 
     connection_id: int

@@ -56,11 +56,13 @@ def _ended_uncommitted(seen: Conduct, step: Step) -> Evidence | None:
 
 
 def _ended_fetching(seen: Conduct, step: Step) -> Evidence | None:
-    return _if(seen.ended_fetching is True, "it ended its session of fetches, as a consumer that closes", step)
+    return _if(seen.ended_fetching is True, "it ended its session of fetches, which a consumer does as it closes", step)
 
 
 def _was_fetching(seen: Conduct, step: Step) -> Evidence | None:
-    return _if(seen.ended_fetching is False, "it did not end its session of fetches, as a consumer that closes", step)
+    return _if(
+        seen.ended_fetching is False, "it did not end its session of fetches, which a consumer does as it closes", step
+    )
 
 
 def _committed_when_due(seen: Conduct, step: Step) -> Evidence | None:
