@@ -147,6 +147,23 @@ def test_fetches_of_processes_that_connect_at_the_same_time_are_those_of_nobody(
         assert [each["activity"]["last_fetch_ms"] for each in events(kshim, "member_left")] == [None, None]
 
 
+def test_fetches_over_a_connection_that_outlives_the_member_are_of_another_process(kshim: Kshim) -> None:
+    """Its owner had opened it when it was assigned partitions, just when the member connected."""
+    with member(kshim, group_id="mails") as other:
+        settled(other)
+        kshim.clock.advance(5)
+        with member(kshim) as fetcher:
+            with member(kshim) as ann:
+                settled(ann)
+                session_id = fetched_in_session(fetcher, names=True)
+            wait_for_end(kshim, ann)
+            kshim.clock.advance(2)
+            assert fetched_in_session(fetcher, session_id, 1) == session_id
+            kshim.clock.advance(44)
+            found = next(each for each in events(kshim, "member_left") if each["group"] == "billing")["activity"]
+    assert (found["last_fetch_ms"], found["has_fetch_session"]) == (None, None)
+
+
 def test_two_connections_that_speak_for_one_member_are_of_one_process(kshim: Kshim) -> None:
     with member(kshim) as ann, member(kshim) as again, member(kshim) as fetcher:
         settled(ann)

@@ -164,7 +164,7 @@ class ClientActivity:
             last.last_fetch_ms if last is not None and is_known else None,
             client.software,
             *_told_by_commits(self._commits.get(member_id, ())),
-            last.has_fetch_session if last is not None and _fetch_ms(last) >= client.opened_ms else None,
+            last.has_fetch_session if last is not None and is_known and _fetch_ms(last) >= client.opened_ms else None,
         )
 
     def forget(self, member_id: str) -> None:
@@ -219,6 +219,8 @@ def _fetching(
     mine: list[ConnectedClient] = []
     anybodys: list[ConnectedClient] = []
     for each in fetchers:
+        if others and _outlived(each, client):
+            continue
         is_near = _is_near(each, client)
         is_near_other = _is_near_any(opened_ms, each.opened_ms) or _is_near_any(closed_ms, each.closed_ms)
         if is_near_other and not is_near:
@@ -235,6 +237,13 @@ def _is_near(one: ConnectedClient, other: ConnectedClient) -> bool:
     if one.closed_ms is None or other.closed_ms is None:
         return False
     return abs(one.closed_ms - other.closed_ms) <= _TOGETHER_MS
+
+
+def _outlived(other: ConnectedClient, client: ConnectedClient) -> bool:
+    """Whether a connection was still there when a process had ended, as another one of it tells: all of them end together."""
+    return client.closed_ms is not None and (
+        other.closed_ms is None or other.closed_ms > client.closed_ms + _TOGETHER_MS
+    )
 
 
 def _is_near_any(sorted_ms: list[int], at_ms: int | None) -> bool:
