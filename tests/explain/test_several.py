@@ -124,8 +124,17 @@ def test_members_of_a_host_that_fall_silent_together_were_cut_off_with_it() -> N
 
 
 def test_what_follows_from_a_restart_of_the_broker_is_no_doing_of_the_clients() -> None:
-    story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one").joins(HOUR + SESSION_MS + SECOND, "one")
+    story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one").expires(HOUR + SESSION_MS, "two")
+    story.joins(HOUR + SESSION_MS + SECOND, "one").joins(HOUR + SESSION_MS + SECOND, "two", host="10.0.0.2")
     assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
+
+
+def test_the_only_member_of_which_nothing_is_heard_for_a_session_after_a_restart_of_the_broker_was_silent_by_itself() -> (
+    None
+):
+    story = a_group_of_three().stops(HOUR - 10 * SECOND).loads(HOUR).expires(HOUR + SESSION_MS, "one")
+    story.joins(HOUR + SESSION_MS + 8 * SECOND, "one", says="encountered UNKNOWN_MEMBER_ID from OFFSET_COMMIT response")
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted", "paused"]
 
 
 def test_members_that_subscribe_to_other_topics_than_the_rest_are_another_application() -> None:
@@ -345,6 +354,19 @@ def test_a_process_that_was_replaced_while_a_broker_restarts_was_killed() -> Non
     story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one")
     story.joins(HOUR + SESSION_MS + SECOND, "one", says="beginning to manage the group lifecycle")
     assert sorted(causes_of(story)) == ["broker_restarted", "killed", "one_by_one_start"]
+
+
+def test_a_process_that_comes_and_goes_is_flapping_also_where_it_does_not_always_leave() -> None:
+    """librdkafka that closes before it has been given anything sends no LeaveGroup."""
+    story = a_group_of_three()
+    for number in range(3):
+        at = HOUR + 25 * number * SECOND
+        story.joins(at, f"job-{2 * number}", host="10.0.0.9")
+        closed = activity(last_request_ms=at + SECOND, closed_ms=at + 2 * SECOND, closed_by="client")
+        story.joins(at + 5 * SECOND, f"job-{2 * number + 1}", host="10.0.0.9")
+        story.expires(at + 11 * SECOND, f"job-{2 * number}", activity=closed)
+        story.leaves(at + 12 * SECOND, f"job-{2 * number + 1}")
+    assert causes_of(story) == ["one_by_one_start", "flapping"]
 
 
 def test_a_new_client_that_joins_and_leaves_in_a_loop_is_flapping_from_its_first_join_to_its_end() -> None:

@@ -169,7 +169,7 @@ class Explainer:
 
         def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
             return [
-                *broker_restarts(free, known),
+                *broker_restarts(free, groups, known),
                 *host_failures(free, on_hosts, known),
                 *process_failures(free, groups, known),
             ]

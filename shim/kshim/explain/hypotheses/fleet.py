@@ -22,11 +22,13 @@ _MEMBERS_OF_A_HOST = 2
 _EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
 _GRACE = 1.25
 """Within so many session timeouts after a load members come back, or expire."""
+_RECONNECT_MS = 30_000
+"""Within so long all clients try again to connect; most do so every second, or every ten."""
 _AT_ONCE_MS = 300
 """How far apart threads of one process do the same thing at most."""
 
 
-def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+def broker_restarts(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
     """One for each time that coordinators were loaded, with all that may follow from it in any group."""
     loads = sorted((each for each in found if each.what is What.LOADED), key=lambda each: each.to_ms)
     while loads:
@@ -39,7 +41,7 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         began_ms, ended_ms = min(each.from_ms for each in certain), max(each.to_ms for each in certain)
         load_of = {each.group: each for each in mine}
         anew = {each.group for each in mine if each.fact.reason == FORGOTTEN}
-        restart = _Restart(began_ms, ended_ms, certain, load_of, anew, found, known)
+        restart = _Restart(began_ms, ended_ms, certain, load_of, anew, found, groups, known)
         consequences = [each for each in found if restart.has(each)]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
@@ -58,10 +60,11 @@ class _Restart:
         load_of: Mapping[str, Disturbance],
         anew: Set[str],
         found: Sequence[Disturbance],
+        groups: Mapping[str, Group],
         known: Known,
     ) -> None:
         self._began_ms, self._ended_ms, self._certain = began_ms, ended_ms, certain
-        self._load_of, self._anew, self._known = load_of, anew, known
+        self._load_of, self._anew, self._groups, self._known = load_of, anew, groups, known
         departed = [(each, each.life) for each in found if each.what is What.DEPARTED and each.life is not None]
         self._unheard = Counter(each.group for each, life in departed if self._is_unheard(each, life))
         self._back = {each.group for each, life in departed if self._came_back(life)}
@@ -74,6 +77,8 @@ class _Restart:
                 return False
             if self._unheard[each.group] > 1 and self._is_unheard(each, life):
                 return True  # of several that is no chance
+            if self._is_silent_alone(each, life):
+                return False
         if each.what in (What.DEPARTED, What.REPLACED) and self._had_stopped(each):
             return False
         if each.what is What.ARRIVED and each.group in self._anew:
@@ -89,6 +94,13 @@ class _Restart:
             return False
         loaded_ms = self._load_of[each.group].to_ms
         return life.began_ms < loaded_ms and _ends_with_new_session(each, loaded_ms, self._known)
+
+    def _is_silent_alone(self, each: Disturbance, life: Life) -> bool:
+        """Whether nothing was heard of it for longer than clients wait before they try again, and others of its group are there."""
+        if self._known.session_ms(life.member.member_id) < _RECONNECT_MS or _has_overlap(life):
+            return False
+        others = self._groups[each.group].alive_at(each.fact.ts_ms - 1)
+        return self._is_unheard(each, life) and any(other is not life for other in others)
 
     def _came_back(self, life: Life) -> bool:
         """Whether one that had been a member before the coordinator was there again joined when it was."""
@@ -234,7 +246,9 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
     for host, mine in by_host.items():
         for together in _together(mine, known):
             waited_for = [
-                each for each in slow if each.life is not None and _host(each) == host and _is_meanwhile(each, together)
+                each
+                for each in slow
+                if each.life is not None and _host(each) == host and _is_meanwhile(each, together, known)
             ]
             if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
@@ -350,11 +364,14 @@ def _slack_ms(each: Disturbance, known: Known) -> float:
     return max(session_ms / 2, 2 * (usual_ms or 0))
 
 
-def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance]) -> bool:
+def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance], known: Known) -> bool:
     """Whether a member let others wait that was perhaps silent for the same time, but for less than its session timeout."""
     begin_ms, end_ms = min(each.from_ms for each in together), max(each.to_ms for each in together)
     if _process(slow) in [_process(each) for each in together]:
         return False
+    told_ms = None if slow.fact.phases is None else slow.fact.phases.last_told_ms
+    if told_ms is not None and slow.from_ms + told_ms > min(each.from_ms + _slack_ms(each, known) for each in together):
+        return False  # its heartbeat came when nothing came of the others any more
     back = [each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None]
     if slow.fact.reason != UNSEEN:
         is_then = begin_ms <= slow.to_ms and slow.from_ms <= end_ms
@@ -379,7 +396,7 @@ def _of_hosts(
     waited_for = [
         each
         for each in slow
-        if _is_meanwhile(each, together)
+        if _is_meanwhile(each, together, known)
         and (_host(each) in hosts if each.life is not None else _has_member(near.get(each.group), hosts, each.from_ms))
     ]
     explained = (*together, *waited_for)

@@ -83,15 +83,17 @@ def _repeated(
     asked = _ended_before_they_joined(mine) if cause is Cause.CRASH_LOOP else []
     if not mine or len(mine) + len(asked) < 2:
         return None
-    verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
     # When a loop has ended, nobody joins again: that says nothing against the rest of it.
     ends = cause is Cause.FLAPPING and mine[-1].life is not None and mine[-1].life.next is None
     evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
+    if cause is Cause.FLAPPING and (ended := _ended_meanwhile(mine, chain)):
+        evidence += [one for each in ended for one in evidence_for(each, known, Cause.KILLED)]
+        mine = [each for each in chain if each in mine or each in ended]
     # Once is no loop, and twice may be chance.
     evidence += [
-        Evidence(f"{each.name} {verb} again", Step.LIKELY)
+        Evidence(f"{each.name} {_ended(each)} again", Step.LIKELY)
         if not _was_in_turn(before, each, found)
-        else Evidence(f"others were replaced before {each.name} {verb} again", Step.UNLIKELY)
+        else Evidence(f"others were replaced before {each.name} {_ended(each)} again", Step.UNLIKELY)
         for before, each in pairwise(mine)
     ]
     if cause is Cause.CRASH_LOOP:
@@ -112,6 +114,19 @@ def _repeated(
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
+
+
+def _ended(each: Disturbance) -> str:
+    return "left in order" if each.fact.kind is Kind.LEFT else "ended without leaving"
+
+
+def _ended_meanwhile(left: Sequence[Disturbance], chain: Sequence[Disturbance]) -> list[Disturbance]:
+    """Those of a loop whose processes close that did not leave: who closes before it has been given anything may not.
+
+    They are fewer than those that left, or as many: nobody who crashes leaves.
+    """
+    others = [each for each in chain if each.what is What.DEPARTED and each.fact.kind is Kind.EXPIRED]
+    return others if 2 <= len(left) >= len(others) else []
 
 
 def _ended_before_they_joined(chain: Sequence[Disturbance]) -> list[str]:
