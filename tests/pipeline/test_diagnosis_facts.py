@@ -6,10 +6,11 @@ from typing import Any
 
 from kshim.explain.facts import Committed, Kind
 from kshim.explain.sources.consumer_records import KEY_TYPES
+from kshim_pipeline.by_group import tables_of
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.diagnosis.explained import Found, incident_rows
 from kshim_pipeline.diagnosis.facts import Entry, Place, Told, entries_of
-from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, tables_of, values_of
+from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, values_of
 from kshim_pipeline.records import DECODED
 from kshim_pipeline.schemas import INCIDENTS
 from tests.pipeline.explained_rows import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,8 +113,8 @@ def test_no_strategy_counts_below_zero_nor_needs_more_rounds_than_there_were_cha
 
 
 def test_a_short_session_has_short_heartbeats() -> None:
-    frame = pd.DataFrame([("g", *change, 3_000, None) for change in CRASH], columns=CHANGES.names)
-    stopped = replay_group(frame).set_index("strategy").stopped_partition_s
+    rows = [dict(zip(CHANGES.names, ("g", *change, 3_000, None), strict=True)) for change in CRASH]
+    stopped = {row["strategy"]: row["stopped_partition_s"] for row in replay_group(rows)}
     # Heartbeats every second: b joins, two partitions stop for 20 + 500 each; the crash, for 3,000 + 500 each.
     assert stopped["consumer protocol"] == pytest.approx(8.040)
 

@@ -5,17 +5,17 @@ The code of `kshim why` says what they are, for one group after the other, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
+from kshim_pipeline.by_group import Row, by_group
 from kshim_pipeline.diagnosis.explained import Found, found_of, incident_rows
 from kshim_pipeline.diagnosis.facts import Entry, Told, entries_of
 from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
 from kshim_pipeline.diagnosis.told import in_sessions, told
-from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, tables_of, values_of
+from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, values_of
 from kshim_pipeline.materialize import Materialize, cached
 from kshim_pipeline.schemas import INCIDENTS
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 
 _FOUND: Final = schema_of(Found)
-_entries_table: Final = tables_of(ENTRIES)
-_found_table: Final = tables_of(_FOUND)
-_incidents_table: Final = tables_of(INCIDENTS)
-
-_CULPRITS_TOGETHER: Final = 1_024
-"""Culprits are handed to Python in so many parts: one at a time would take longer to hand over than to look at."""
 
 
 def incidents_of_fleet(
@@ -48,9 +42,8 @@ def incidents_of_fleet(
     own = entries.withColumns({"asked": F.col("group"), "asked_session": F.col("session")})
     until = entries.agg(F.max("fact.ts_ms").alias("until_ms"))
     asked = own.unionByName(neighbours(entries)).crossJoin(until)
-    found = asked.groupBy("asked", "asked_session").applyInArrow(_found, _FOUND)
-    part = F.pmod(F.xxhash64("culprit"), F.lit(_CULPRITS_TOGETHER)).alias("part")
-    return found.groupBy(part).applyInArrow(_together, INCIDENTS)
+    found = by_group(asked, ["asked", "asked_session"], _found, _FOUND)
+    return by_group(found, ["culprit"], _together, INCIDENTS)
 
 
 def known_of_groups(
@@ -76,12 +69,10 @@ def _entries(
 ) -> DataFrame:
     """ENTRIES: what is known of each session of each group."""
     rows = in_sessions(told(decoded, events, log_lines, materialize))
-    return rows.groupBy("group_id", "session").applyInArrow(_entries_of_session, ENTRIES)
+    return by_group(rows, ["group_id", "session"], _entries_of_session, ENTRIES)
 
 
-def _entries_of_session(rows: pa.Table) -> pa.Table:
-    said = rows.to_pylist()
-
+def _entries_of_session(said: Sequence[Row]) -> Iterable[Row]:
     def of(kind: str) -> list[dict[str, Any]]:
         return [row[kind] for row in said if row[kind] is not None]
 
@@ -89,14 +80,12 @@ def _entries_of_session(rows: pa.Table) -> pa.Table:
     all_told = Told(
         opening[0] if opening else None, of("record"), of("last"), of("event"), of("line"), of("epoch"), of("commit")
     )
-    return _entries_table(rows_of(entries_of(said[0]["group_id"], all_told, said[0]["session"])))
+    return rows_of(entries_of(said[0]["group_id"], all_told, said[0]["session"]))
 
 
-def _found(asked: pa.Table) -> pa.Table:
-    rows = asked.to_pylist()
-    found = found_of(rows[0]["asked"], values_of(Entry, rows), rows[0]["until_ms"])
-    return _found_table(rows_of(found))
+def _found(asked: Sequence[Row]) -> Iterable[Row]:
+    return rows_of(found_of(asked[0]["asked"], values_of(Entry, asked), asked[0]["until_ms"]))
 
 
-def _together(found: pa.Table) -> pa.Table:
-    return _incidents_table(incident_rows(values_of(Found, found.to_pylist())))
+def _together(found: Sequence[Row]) -> Iterable[Row]:
+    return incident_rows(values_of(Found, found))

@@ -7,7 +7,6 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -51,18 +50,6 @@ def values_of(named_tuple: type[_T], rows: Iterable[Mapping[str, Any]]) -> list[
     """Rows as named tuples. Columns that it does not have are ignored."""
     read = _of_named_tuple(named_tuple).read
     return [read(row) for row in rows]
-
-
-def tables_of(schema: StructType) -> Callable[[Iterable[Mapping[str, Any]]], pa.Table]:
-    """What makes rows an Arrow table, which is what Spark gets from Python."""
-
-    @cache
-    def of_arrow() -> pa.Schema:  # it takes longer to make than a small table, of which a task makes thousands
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        return to_arrow_schema(schema)
-
-    return lambda rows: pa.Table.from_pylist(list(rows), schema=of_arrow())
 
 
 @cache

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
+from kshim_pipeline.by_group import Row, by_group
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
 from kshim_pipeline.what_if.changes import Change, Settings
 from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
@@ -16,7 +18,6 @@ from kshim_pipeline.what_if.totals import Totals
 from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame
 
 
@@ -56,7 +57,7 @@ COSTS = StructType([
 
 def compare(changes: DataFrame) -> DataFrame:
     """CHANGES -> COSTS. A group is replayed as a whole by one worker, so its changes must fit there."""
-    return changes.groupBy("group").applyInPandas(replay_group, COSTS)
+    return by_group(changes, ["group"], replay_group, COSTS)
 
 
 def fleet_totals(costs: DataFrame) -> DataFrame:
@@ -64,30 +65,21 @@ def fleet_totals(costs: DataFrame) -> DataFrame:
     return costs.groupBy("strategy").agg(*(F.sum(name).alias(name) for name in _COUNTS))
 
 
-def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
-    """The changes of one group under every strategy."""
-    import pandas as pd
-
-    ordered = frame.sort_values("at_ms", kind="stable")
-    changes = [
-        Change(int(at_ms), kind, member, int(away_ms), int(partitions))
-        for at_ms, kind, member, away_ms, partitions in zip(
-            ordered.at_ms, ordered.kind, ordered.member, ordered.away_ms, ordered.partitions, strict=True
-        )
-    ]
+def replay_group(rows: Sequence[Row]) -> Iterator[Row]:
+    """The changes of one group, in any order, under every strategy: rows of CHANGES -> rows of COSTS."""
+    ordered = sorted(rows, key=itemgetter("at_ms"))
+    changes = [Change(*itemgetter(*Change._fields)(row)) for row in ordered]
     settings = Settings()
     for name in ("session_timeout_ms", "poll_ms"):
-        known = ordered[name].dropna()
-        if len(known):
-            settings = settings._replace(**{name: int(known.max())})
+        known = [row[name] for row in ordered if row[name] is not None]
+        if known:
+            settings = settings._replace(**{name: max(known)})
     third_ms = settings.session_timeout_ms // 3  # as clients are configured: a short session has short heartbeats
     settings = settings._replace(
         heartbeat_interval_ms=min(settings.heartbeat_interval_ms, third_ms),
         consumer_heartbeat_interval_ms=min(settings.consumer_heartbeat_interval_ms, third_ms),
     )
-    rows = []
     for strategy, replay in STRATEGIES.items():
         totals = asdict(replay(changes, settings))
         totals["stopped_partition_s"] = totals.pop("stopped_partition_ms") / 1000
-        rows.append({"group": ordered.group.iloc[0], "strategy": strategy, "changes": len(changes), **totals})
-    return pd.DataFrame(rows, columns=COSTS.names)
+        yield {"group": ordered[0]["group"], "strategy": strategy, "changes": len(changes), **totals}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kshim.explain.facts import DEFAULT_REBALANCE_MS
+from kshim_pipeline.by_group import Row, by_group
 from kshim_pipeline.what_if.changes import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pandas as pd
     from pyspark.sql import DataFrame
 
 
@@ -20,20 +23,28 @@ RESTART_WINDOW_MS = DEFAULT_REBALANCE_MS
 
 _HALF_HEARTBEAT_MS = 1_500  # a member learns of a rebalance half a heartbeat interval (3 s) late, on average
 _SILENT = frozenset({"session_timeout"})
-_COLUMNS = [
-    "group_id",
-    "ts_ms",
-    "change",
-    "owner",
-    "member_id",
-    "group_instance_id",
-    "client_id",
-    "client_host",
-    "left_reason",
-    "session_timeout_ms",
-    "join_wait_ms",
-    "partitions",
-]
+_ORDER = ("partitions", "left", "replaced", "joined", "kept")
+"""Of one instant: sizes first, then who left, so that a restart seen in one generation is one."""
+
+
+class _Membership(NamedTuple):
+    """Some columns of memberships, or with `change` "partitions" of generations."""
+
+    group_id: str
+    ts_ms: int
+    change: str
+    owner: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    left_reason: str | None
+    session_timeout_ms: int | None
+    join_wait_ms: int | None
+    partitions: int | None
+
+
+_COLUMNS = list(_Membership._fields)
 
 
 def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFrame:
@@ -48,7 +59,7 @@ def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFr
             sizes = sizes.withColumn(name, sql.lit(None).cast(memberships.schema[name].dataType))
     sizes = sizes.withColumn("change", sql.lit("partitions"))
     rows = memberships.select(_COLUMNS).unionByName(sizes.select(_COLUMNS))
-    return rows.groupBy("group_id").applyInPandas(_changes_frame, CHANGES)
+    return by_group(rows, ["group_id"], _changes, CHANGES)
 
 
 def changes_of_group(rows: Iterable[Any]) -> list[Change]:
@@ -100,20 +111,14 @@ def _returning(gone: list[tuple[int, str]], changes: list[Change], at_ms: int) -
     return -1, ""
 
 
-def _changes_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    from kshim_pipeline.what_if.compare import CHANGES
-
-    # Of one instant: sizes first, then who left, so that a restart seen in one generation is one.
-    order = frame.change.map({"partitions": 0, "left": 1, "replaced": 2, "joined": 3, "kept": 4})
-    frame = frame.assign(order=order).sort_values(["ts_ms", "order"], kind="stable")
-    frame = frame.astype(object).where(frame.notna(), None)
-    changes = changes_of_group(frame.itertuples())
-    waits = frame[frame.change == "kept"].join_wait_ms.dropna()
-    poll_ms = max(int(waits.median()) - _HALF_HEARTBEAT_MS, 0) if len(waits) else None
-    sessions = frame.session_timeout_ms.dropna()
-    session_timeout_ms = int(sessions.max()) if len(sessions) else None
-    rows = [(frame.group_id.iloc[0], *change, session_timeout_ms, poll_ms) for change in changes]
-    found = pd.DataFrame(rows, columns=CHANGES.names)
-    return found.astype({"session_timeout_ms": "Int32", "poll_ms": "Int32"})
+def _changes(rows: Sequence[Row]) -> Iterator[Row]:
+    """Rows of one group, in any order -> its CHANGES."""
+    known = [_Membership(*itemgetter(*_COLUMNS)(row)) for row in rows]
+    known.sort(key=lambda row: (row.ts_ms, _ORDER.index(row.change)))
+    waits = [row.join_wait_ms for row in known if row.change == "kept" and row.join_wait_ms is not None]
+    times = {
+        "session_timeout_ms": max((row.session_timeout_ms for row in known if row.session_timeout_ms), default=None),
+        "poll_ms": max(int(median(waits)) - _HALF_HEARTBEAT_MS, 0) if waits else None,
+    }
+    for change in changes_of_group(known):
+        yield {"group": known[0].group_id, **change._asdict(), **times}
