@@ -40,7 +40,7 @@ def run_pipeline(
 
 def tables_in(results: Path) -> Path:
     """The directory of the newest tables that `analyse` published in `results`."""
-    return results / results_in(str(results)).run
+    return results / results_in(str(results))[0].run
 
 
 class Pipeline:

@@ -88,6 +88,12 @@ def analyse_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--again", action="store_true", help="compute them even if nothing was landed since the last time"
     )
+    parser.add_argument(
+        "--each-day",
+        action="store_true",
+        help="results of each day (UTC) that is landed whole, in a directory of its own below --out; those that are there "
+        "already are kept",
+    )
 
 
 def report_options(parser: argparse.ArgumentParser) -> None:
@@ -119,12 +125,6 @@ def budget_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="groups to check, with the wildcards * and ?; may be repeated (default: all)",
     )
-    option(
-        "--since",
-        type=instant,
-        metavar="TIME",
-        help="ignore what happened earlier; same format as explain --at (default: none)",
-    )
     option("--max-rebalances", type=int, metavar="N", help="rebalances of a group")
     option("--max-per-hour", type=float, metavar="N", help="rebalances of a group per hour")
     option("--max-stopped-ms", type=int, metavar="MS", help="total time a group spent in rebalances")
@@ -154,6 +154,13 @@ def source_options(parser: argparse.ArgumentParser) -> None:
     option("--data-dir", metavar="DIR", help="data directory of a broker on this machine, kshim or Kafka")
     option("--broker-log", action="append", metavar="FILE", help="log of a broker; may be repeated, may have wildcards")
     option("--log-time-zone", default="UTC", metavar="ZONE", help="time zone of that log (default: UTC)")
+    option(
+        "--since",
+        type=instant,
+        metavar="TIME",
+        help="leave out what happened before; ISO 8601 (UTC unless it has an offset), or ms since 1970",
+    )
+    option("--until", type=instant, metavar="TIME", help="leave out what happened from then on")
     _master(parser.add_argument)
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: 2g)")
 

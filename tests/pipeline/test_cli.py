@@ -34,7 +34,17 @@ def test_a_mistake_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
         (["analyse", "--out", "x", "--broker-log", "nowhere"], "No such file: nowhere"),
         (["analyse", "--out", "x", "--broker-log", __file__, "--log-time-zone", "Mars"], "unknown time zone Mars"),
         (["analyse", "--out", "x", "--bootstrap-server", "127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
+        (["analyse", "--out", "x", "--each-day", "--data-dir", "y"], "--each-day needs --landed"),
+        (["analyse", "--out", "x", "--landed", ".", "--since", "2", "--until", "2"], "has to lie before --until"),
         (["report", "--out", "x", "--results", "nowhere"], "nowhere contains no results"),
+        (
+            ["report", "--out", "x", "--results", ".", "--since", "1"],
+            "--since and --until choose what is read of a source",
+        ),
+        (
+            ["explain", "billing", "--results", ".", "--until", "1"],
+            "--since and --until choose what is read of a source",
+        ),
         (["explain", "billing", "--results", "nowhere"], "nowhere contains no results"),
         (["budget"], "Give at least one limit"),
         (["budget", "--max-critical", "1"], "Name at least one source"),

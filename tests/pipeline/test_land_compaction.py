@@ -16,7 +16,7 @@ from kshim_pipeline.land.batches import NOTHING, Batches, Landed, LandedFile, Re
 from kshim_pipeline.land.compaction import KEPT_MS, LARGE, MOST_RECORDS, is_stale, to_rewrite
 from kshim_pipeline.options import source_options
 from kshim_pipeline.records import DECODER
-from kshim_pipeline.report.gather import made_of
+from kshim_pipeline.report.made_of import made_of
 from kshim_pipeline.report.published import Publications
 from tests.pipeline.landing_world import DAY, Kill, Killed, Run, World, records_in
 

@@ -32,6 +32,14 @@ def landed_in(spark: SparkSession, folder: str) -> Landed:
     return landed
 
 
+def newest_record_ms(spark: SparkSession, folder: str, landed: Landed) -> int:
+    """When the newest record was written, ms since 1970."""
+    newest = max(file.day for file in landed.files.values())
+    files = [path for path, file in landed.files.items() if file.day == newest]
+    found = read_files(spark, folder, files).agg(F.max("timestamp_ms")).collect()[0][0]
+    return int(found or 0)
+
+
 def read_landed(spark: SparkSession, folder: str, landed: Landed | None = None) -> DataFrame:
     """The records landed in `folder` (`landed`; None: what is now), as RECORDS. Raises PipelineError as `landed_in`."""
     landed = landed_in(spark, folder) if landed is None else landed

@@ -17,13 +17,17 @@ from pyspark.sql import functions as F
 
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.folder import Folder, LocalFolder, folder_at, is_path
+from kshim_pipeline.inputs.window import Window
+from kshim_pipeline.land.reading import landed_in, newest_record_ms
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.gather import check, gather, made_of, session_for
-from kshim_pipeline.report.published import Publication, Publications
+from kshim_pipeline.report.gather import check, gather, session_for
+from kshim_pipeline.report.made_of import made_of, made_of_day, whole_days, window_of
+from kshim_pipeline.report.published import Publication, Publications, require_all_or_days
 from kshim_pipeline.report.results import Results, compute, read_results, write_results
+from kshim_pipeline.report.stored import require_all
 from kshim_pipeline.report.summaries import span_of
 
 if TYPE_CHECKING:
@@ -35,12 +39,15 @@ if TYPE_CHECKING:
 def analyse(options: argparse.Namespace) -> int:
     """Publish every table as Parquet, unless nothing is new."""
     check(options)
+    if options.each_day:
+        return _analyse_days(options)
     if is_path(options.landed or "") and is_path(options.out):  # then Spark need not start to see that
         newest = _unchanged(options, lambda address: LocalFolder(Path(address).absolute()))
         if newest is not None:
             return _say_unchanged(options, newest)
     with _session("analyse", options) as (spark, progress):
         progress.say("reading")
+        require_all_or_days(folder_at(spark, options.out), is_of_days=False)
         if (newest := _unchanged(options, partial(folder_at, spark))) is not None:
             progress.done()
             return _say_unchanged(options, newest)
@@ -51,6 +58,47 @@ def analyse(options: argparse.Namespace) -> int:
         rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
     print(f"{rebalances} rebalances, {findings} findings; tables in {options.out}/{newest.run}.")
     return EXIT_OK
+
+
+def _analyse_days(options: argparse.Namespace) -> int:
+    """Publish the results of each day that is landed whole, in a directory of its own below `--out`, unless they are there."""
+    computed, unchanged = 0, 0
+    with _session("analyse", options) as (spark, progress):
+        progress.say("reading")
+        place, out = folder_at(spark, options.landed), folder_at(spark, options.out)
+        require_all_or_days(out, is_of_days=True)
+        landed = landed_in(spark, options.landed)
+        newest_ms = newest_record_ms(spark, options.landed, landed)
+        for day in whole_days(landed, newest_ms, Window(options.since, options.until)):
+            made = made_of_day(place, landed, day)
+            newest = Publications(folder_at(spark, f"{out.address}/{day}")).newest()
+            if newest is not None and made is not None and newest.made_of == made and not options.again:
+                unchanged += 1
+                continue
+            rebalances, findings = _analyse_day(spark, options, day, made, progress)
+            progress.done()
+            print(f"{day}: {rebalances} rebalances, {findings} findings; tables in {options.out}/{day}.", flush=True)
+            computed += 1
+    if not computed:
+        print(f"No day more was landed whole since the results of {unchanged} days in {options.out} were computed.")
+    return EXIT_OK
+
+
+def _analyse_day(
+    spark: SparkSession, options: argparse.Namespace, day: str, made: str | None, progress: Progress
+) -> tuple[int, int]:
+    """Its rebalances and its findings."""
+    own = spark.newSession()  # it is fitted to the records of the day
+    window = window_of(day)
+    chosen = argparse.Namespace(**{**vars(options), "since": window.since_ms, "until": window.until_ms})
+    out = f"{options.out}/{day}"
+    gathered = gather(own, chosen)._replace(made_of=made)
+    _say_left_out(gathered.left_out, progress)
+    write_results(own, gathered, out, lambda what: progress.say(f"{day}: {what}"))
+    results = read_results(own, out)
+    found = results.tables["rebalances"].count(), results.findings.count()
+    own.catalog.clearCache()
+    return found
 
 
 def _unchanged(options: argparse.Namespace, at: Callable[[str], Folder]) -> Publication | None:
@@ -70,9 +118,16 @@ def _say_unchanged(options: argparse.Namespace, newest: Publication) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write the page."""
+    require_all(options)
     if not Path(options.out).parent.is_dir():
         raise PipelineError(f"There is no directory {Path(options.out).parent}", EXIT_USAGE)
     with _results("report", options) as (results, progress):
+        if len(results.days) > 1:
+            raise PipelineError(
+                f"{options.results} has the results of {len(results.days)} days, and a report is about one: "
+                f"--results {options.results}/{results.days[-1]}",
+                EXIT_USAGE,
+            )
         page = write_page(results, options, progress.say)
     print(f"{len(page.findings) + page.findings_omitted} findings; the report is {options.out}.")
     return EXIT_OK
@@ -124,9 +179,8 @@ def budget(options: argparse.Namespace) -> int:
     with _results("budget", options) as (results, progress):
         progress.say("checking limits")
         rebalances, findings = results.tables["rebalances"], results.findings
-        if options.since is not None:
-            rebalances = rebalances.where(F.col("ts_ms") >= options.since)
-            findings = findings.where(F.col("to_ts_ms") >= options.since)
+        window = Window(options.since, options.until)
+        rebalances, findings = window.touched(rebalances, "ts_ms"), window.touched(findings, "from_ts_ms", "to_ts_ms")
         first_ms, last_ms = span_of(rebalances)
         critical = findings.where("severity = 'critical'").groupBy("group_id").agg(F.count("*").alias("critical"))
         groups = rebalances.groupBy("group_id").agg(
@@ -137,7 +191,8 @@ def budget(options: argparse.Namespace) -> int:
         rows = _rows(groups.join(critical, "group_id", "left"))
     patterns = options.groups or ["*"]
     wanted = [row for row in rows if any(fnmatch.fnmatchcase(row["group_id"], pattern) for pattern in patterns)]
-    found = verdict(Budget(**limits), wanted, hours=(last_ms - (options.since or first_ms)) / 3_600_000)
+    hours = ((options.until or last_ms) - (options.since or first_ms)) / 3_600_000
+    found = verdict(Budget(**limits), wanted, hours=hours)
     print(json.dumps(found, indent=1))
     return EXIT_FAILURE if found["broken"] else EXIT_OK
 

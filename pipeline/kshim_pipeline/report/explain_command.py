@@ -8,18 +8,19 @@ import sys
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.folder import is_path
 from kshim_pipeline.report.explain import explain_at
-from kshim_pipeline.report.stored import results_in, rows
+from kshim_pipeline.report.stored import require_all, results_in, rows
 
 
 def run(options: argparse.Namespace) -> int:
     """Print what is known of one rebalance. Exit code 1: the group has none. Raises PipelineError."""
+    require_all(options)
     folder: str | None = options.results
     if folder is None or not is_path(folder):
         from kshim_pipeline.report.commands import explain
 
         return explain(options)
     results = results_in(folder)
-    for sentence in results.left_out:
+    for sentence in dict.fromkeys(sentence for each in results for sentence in each.left_out):
         print(sentence, file=sys.stderr)
     group = options.group
     of_group = [("group_id", "=", group)]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import glob
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial, reduce
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,18 +14,19 @@ from pyspark.sql import functions as F
 from kshim_pipeline.decode import decode
 from kshim_pipeline.decode.share_state import decode_share_state
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
-from kshim_pipeline.folder import Folder, folder_at, is_path
+from kshim_pipeline.folder import folder_at, is_path
 from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.files import expanded
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, read_segments
-from kshim_pipeline.land.batches import Batches
+from kshim_pipeline.inputs.window import Window
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
-from kshim_pipeline.records import DECODED, DECODER, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
+from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
+from kshim_pipeline.report.made_of import made_of
 from kshim_pipeline.report.stored import results_in
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
@@ -49,7 +47,7 @@ class Gathered(NamedTuple):
 
     `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither. `left_out`:
     what could not be read, in sentences. `share_state` (SHARE_STATE); None: the topic was not read. `made_of`: as `made_of`
-    says.
+    says. `window`: the time that was asked about; the others have what was read for it.
     """
 
     decoded: DataFrame
@@ -60,6 +58,7 @@ class Gathered(NamedTuple):
     left_out: tuple[str, ...] = ()
     share_state: DataFrame | None = None
     made_of: str | None = None
+    window: Window = Window()
 
 
 def needs_kafka(options: argparse.Namespace) -> bool:
@@ -89,10 +88,14 @@ def check(options: argparse.Namespace) -> None:
         if is_path(results):
             results_in(results)
         return
+    if getattr(options, "each_day", False) and (options.landed is None or _has_others(options)):
+        raise PipelineError("--each-day needs --landed, and no other source: only landed days are whole", EXIT_USAGE)
     if all(getattr(options, name) is None for name in ("bootstrap_server", "landed", "data_dir", "broker_log")):
         raise PipelineError(
             "Name at least one source: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
         )
+    if options.since is not None and options.until is not None and options.since >= options.until:
+        raise PipelineError("--since has to lie before --until", EXIT_USAGE)
     if options.landed is not None and is_path(options.landed) and not Path(options.landed).is_dir():
         raise PipelineError(f"There is no directory {options.landed}", EXIT_UNAVAILABLE)
     if options.data_dir is not None:
@@ -102,6 +105,10 @@ def check(options: argparse.Namespace) -> None:
         zone_of(options.log_time_zone)
     if options.bootstrap_server is not None:
         require_reachable(options.bootstrap_server, client_options(options.command_config))
+
+
+def _has_others(options: argparse.Namespace) -> bool:
+    return any((options.bootstrap_server, options.data_dir, options.broker_log))
 
 
 def session_for(app: str, options: argparse.Namespace) -> SparkSession:
@@ -116,25 +123,6 @@ def session_for(app: str, options: argparse.Namespace) -> SparkSession:
     )
 
 
-def made_of(options: argparse.Namespace, at: Callable[[str], Folder]) -> str | None:
-    """A text that is another one whenever the results of these options may be; None: they may be others at any time.
-
-    Only landed records say what they are: up to which offsets they were landed, of which cluster, and samples of log ends. `at`
-    is the folder of an address. Raises PipelineError: what is landed contradicts itself.
-    """
-    if options.landed is None or any((options.bootstrap_server, options.data_dir, options.broker_log)):
-        return None
-    try:
-        version = metadata.version("kshim")
-    except metadata.PackageNotFoundError:
-        return None
-    place = at(options.landed)
-    landed = Batches(place).landed()
-    samples = place.find("log_ends/*.parquet")
-    parts = [version, DECODER, place.address, landed.cluster_id, landed.source, landed.topic_ids, landed.end, samples]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
 def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     """Read what the options name. Raises PipelineError: nothing is named, or something is not there."""
     records: list[DataFrame] = []
@@ -145,6 +133,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     clusters: dict[str, str | None] = {}
     # Before anything is read: what is landed meanwhile makes the next one another.
     made = made_of(options, partial(folder_at, spark))
+    window = Window(options.since, options.until)
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
@@ -177,16 +166,18 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     require_one_cluster(clusters)
     log_lines = None
     if options.broker_log:
-        log_lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone).cache()
+        lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone)
+        log_lines = window.read(lines, "ts_ms").cache()
         sources.extend(options.broker_log)
     known = _together(spark, decoded, DECODED)
     if not is_stored:
         known = known.cache()  # else its columns are read where they are used
-    read_events = events(_together(spark, records, RECORDS)).cache() if records else None
+    known = window.records(known)
+    all_records = window.read(_together(spark, records, RECORDS), "timestamp_ms")
+    read_events = events(all_records).cache() if records else None
     events_count = read_events.count() if read_events is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
-    sampled = _together(spark, ends, LOG_ENDS) if ends else None
-    all_records = _together(spark, records, RECORDS)
+    sampled = window.read(_together(spark, ends, LOG_ENDS), "ts_ms") if ends else None
     shared = share_state(all_records) if records else None
     return Gathered(
         known,
@@ -197,6 +188,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         (*left_out_sentences(known, all_records), *left_out_of_share_state(shared)),
         shared,
         made,
+        window,
     )
 
 

@@ -9,7 +9,7 @@ import json
 import uuid
 from typing import Final, NamedTuple
 
-from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 from kshim_pipeline.folder import Folder
 
 _PUBLISHED: Final = "published"
@@ -37,6 +37,12 @@ class Publication(NamedTuple):
     sources: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     made_of: str | None = None
+
+    @property
+    def day(self) -> str:
+        """The day whose results these are, as `published_in` found them; empty: they are of all."""
+        first = self.run.partition("/")[0]
+        return "" if first == _RUNS else first
 
     def has(self, path: str) -> bool:
         """Whether it has the table."""
@@ -69,15 +75,7 @@ class Publications:
     def newest(self) -> Publication | None:
         """What readers read; None: nothing was ever published. Raises PipelineError: it cannot be read."""
         numbers = self._numbers()
-        if not numbers:
-            return None
-        try:
-            return publication_of(self._folder.read_text(_path(numbers[-1])))
-        except (OSError, ValueError) as error:
-            raise PipelineError(
-                f"{self._folder.address}/{_path(numbers[-1])} cannot be read ({error}); delete it to have the results before",
-                EXIT_UNAVAILABLE,
-            ) from error
+        return _read(self._folder, _path(numbers[-1])) if numbers else None
 
     def required(self) -> Publication:
         """The newest. Raises PipelineError: there is none, or it cannot be read."""
@@ -135,6 +133,37 @@ class Publications:
     def _numbers(self) -> list[int]:
         names = [name.rpartition("/")[2].removesuffix(".json") for name in self._folder.find(f"{_PUBLISHED}/*.json")]
         return sorted(int(name) for name in names if name.isdecimal())
+
+
+def require_all_or_days(folder: Folder, *, is_of_days: bool) -> None:
+    """Raises PipelineError: `folder` has results of the other kind, of all that was read or of days, which would be mixed up."""
+    if folder.find(f"{_PUBLISHED}/*.json" if is_of_days else f"*/{_PUBLISHED}/*.json"):
+        there = "all that was read" if is_of_days else "days"
+        raise PipelineError(f"{folder.address} has results of {there}: give these a directory of their own", EXIT_USAGE)
+
+
+def published_in(folder: Folder) -> list[Publication]:
+    """The newest results in `folder`, or those of each of its days, in order, with their `run` from `folder` on.
+
+    Raises PipelineError: there are none, or they cannot be read.
+    """
+    try:
+        newest = {name.partition("/")[0]: name for name in folder.find(f"*/{_PUBLISHED}/*.json")}
+    except OSError:
+        newest = {}
+    if not newest:
+        return [Publications(folder).required()]
+    return [(each := _read(folder, name))._replace(run=f"{day}/{each.run}") for day, name in sorted(newest.items())]
+
+
+def _read(folder: Folder, name: str) -> Publication:
+    """Raises PipelineError."""
+    try:
+        return publication_of(folder.read_text(name))
+    except (OSError, ValueError) as error:
+        raise PipelineError(
+            f"{folder.address}/{name} cannot be read ({error}); delete it to have the results before", EXIT_UNAVAILABLE
+        ) from error
 
 
 def _number_of(run: str) -> int:

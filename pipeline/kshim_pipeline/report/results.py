@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -18,7 +19,7 @@ from kshim_pipeline.folder import folder_at
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
-from kshim_pipeline.report.published import Publication, Publications
+from kshim_pipeline.report.published import Publication, Publications, published_in
 from kshim_pipeline.report.worst import known_of_drawn
 from kshim_pipeline.setup.session import fit
 from kshim_pipeline.what_if.compare import compare
@@ -40,7 +41,7 @@ class Results(NamedTuple):
     """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
     `others`: incidents, findings, strategy_costs and known. Each is computed when it is first used. `left_out`: what could
-    not be read, in sentences.
+    not be read, in sentences. `days`: of which each was analysed by itself; empty: all was analysed together.
     """
 
     tables: Mapping[str, DataFrame]
@@ -48,6 +49,7 @@ class Results(NamedTuple):
     others: Mapping[str, DataFrame]
     sources: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    days: tuple[str, ...] = ()
 
     @property
     def incidents(self) -> DataFrame:
@@ -77,20 +79,24 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
         return materialize(f"{_WORK}/{name.replace(' ', '_')}", frame)
 
     built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+    window = gathered.window
+    built["rebalances"] = window.touched(built["rebalances"], "ts_ms")
     built |= {name: frame for name in _IF_READ if (frame := getattr(gathered, name)) is not None}
     tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under=_TABLES)
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under=_ANALYSES)
 
     def found() -> DataFrame:
-        return incidents_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+        incidents = incidents_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+        return window.touched(incidents, "from_ms", "to_ms")
+
+    def of_analyses() -> DataFrame:
+        return window.touched(settled(all_findings(analyses), others["incidents"]), "from_ts_ms", "to_ts_ms")
 
     others = OnDemand(
         {
             "incidents": found,
-            "findings": lambda: findings_of(others["incidents"]).unionByName(
-                settled(all_findings(analyses), others["incidents"])
-            ),
+            "findings": lambda: findings_of(others["incidents"]).unionByName(of_analyses()),
             "known": lambda: known_of_drawn(gathered, others["incidents"]),
             "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
         },
@@ -128,23 +134,28 @@ def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Cal
 
 
 def read_results(spark: SparkSession, folder: str) -> Results:
-    """The newest that `write_results` published. Raises PipelineError: nothing is, or not all of it is there."""
+    """The newest that `write_results` published, or those of all days together. Raises PipelineError: not all of it is there."""
     try:
-        publication = Publications(folder_at(spark, folder)).required()
-
-        def read(under: str) -> dict[str, DataFrame]:
-            named = [(path[len(under) :], path) for path in publication.tables if path.startswith(under)]
-            return {
-                name: spark.read.parquet(f"{folder}/{publication.run}/{path}")
-                for name, path in named
-                if "/" not in name
-            }
-
-        tables, analyses, others = read(_TABLES), read(_ANALYSES), read("")
+        published = published_in(folder_at(spark, folder))
+        tables, analyses, others = (_read(spark, folder, published, under) for under in (_TABLES, _ANALYSES, ""))
         fit(spark, sum(tables[name].count() for name in _MODEL))
     except (AnalysisException, KeyError, OSError) as error:
         raise PipelineError(
             f"Not all results in {folder} are there; create them with `kshim pipeline analyse --out {folder}`",
             EXIT_UNAVAILABLE,
         ) from error
-    return Results(tables, analyses, others, publication.sources, publication.left_out)
+    sources, left_out = (
+        tuple(dict.fromkeys(text for each in published for text in texts(each)))
+        for texts in (attrgetter("sources"), attrgetter("left_out"))
+    )
+    return Results(tables, analyses, others, sources, left_out, tuple(day for each in published if (day := each.day)))
+
+
+def _read(spark: SparkSession, folder: str, published: Sequence[Publication], under: str) -> dict[str, DataFrame]:
+    """The tables below `under` by their names; one that some publications lack has the rows of the others."""
+    found: dict[str, list[str]] = {}
+    for each in published:
+        for path in each.tables:
+            if path.startswith(under) and "/" not in (name := path[len(under) :]):
+                found.setdefault(name, []).append(f"{folder}/{each.run}/{path}")
+    return {name: spark.read.parquet(*paths) for name, paths in found.items()}
