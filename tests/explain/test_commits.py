@@ -120,6 +120,27 @@ def test_who_commits_what_it_has_processed_for_long_just_before_it_joins_is_the_
     assert last.name == "two@10.0.0.1"
 
 
+def test_the_only_one_that_has_not_committed_since_a_rebalance_began_is_the_last_to_join() -> None:
+    """The others commit as they join, within a second of its own last commit."""
+    record = snapshot(0, {"one": (0,), "two": (1,), "three": (2,), "four": (3,)})
+    commits = {("orders", part): [*every_second(100 * part, MINUTE), MINUTE + 200] for part in (0, 2, 3)}
+    commits["orders", 1] = every_second(300, MINUTE)
+    last = last_to_join(record, commits, MINUTE, MINUTE + 10 * SECOND)
+    assert last is not None
+    assert last.name == "two@10.0.0.1"
+
+
+def test_a_member_without_partitions_is_the_last_to_join_if_all_others_have_committed_meanwhile() -> None:
+    record = snapshot(0, {"one": (0,), "two": (), "three": (2,)})
+    commits = {("orders", part): every_second(0, MINUTE + 2 * SECOND) for part in (0, 2)}
+    last = last_to_join(record, commits, MINUTE, MINUTE + 10 * SECOND)
+    assert last is not None
+    assert last.name == "two@10.0.0.1"
+    both = snapshot(0, {"one": (0,), "two": (), "three": (2,), "four": ()})
+    assert last_to_join(both, commits, MINUTE, MINUTE + 10 * SECOND) is None
+    assert last_to_join(record, commits, MINUTE, MINUTE + 6 * SECOND) is None, "it may have committed nothing by chance"
+
+
 def test_nobody_is_the_last_to_join_if_all_stopped_committing_at_about_the_same_time() -> None:
     record = snapshot(0, {"one": (0,), "two": (1,)})
     commits = {("orders", 0): every_second(0, MINUTE), ("orders", 1): every_second(300, MINUTE)}

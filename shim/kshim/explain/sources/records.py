@@ -50,6 +50,8 @@ _MISSED = 3
 """Who has missed so many of the usual commits has stopped committing."""
 EARLY = 0.99
 """A timer is as late as the client is busy, but not that early."""
+_LONG_JOIN_MS = 3 * HEARTBEAT_MS
+"""In so long a phase JOIN all have joined but the one for which they wait; in a shorter one several may not have committed by chance."""
 _AT_ONCE_MS = 200
 """Commits that follow each other faster are one: of several partitions, or a last one of a consumer that closes."""
 
@@ -229,8 +231,13 @@ def usual_gap_ms(partitions: Iterable[TopicPartition], commits: Commits, until_m
 def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms: int) -> Member | None:
     """Whom the members of a record waited for in a phase JOIN, as commits tell; None: they do not.
 
-    Who processes records for long commits nothing meanwhile. The others commit as usual until they learn of the rebalance.
+    Who processes records for long commits nothing meanwhile. The others commit as usual until they learn of the rebalance, and
+    most clients once more as they join. So the only one of several that has not committed since it began is the last, also where
+    it has nothing to commit.
     """
+    quiet = [seat for seat in snapshot.seats if not any(_lasts(seat, commits, began_ms, joined_ms))]
+    if len(quiet) == 1 and len(snapshot.seats) > 2 and joined_ms - began_ms > _LONG_JOIN_MS:
+        return quiet[0].profile.member
     silences: list[tuple[int, Seat]] = []
     for seat in snapshot.seats:
         times = sorted(
