@@ -164,6 +164,23 @@ def test_fetches_over_a_connection_that_outlives_the_member_are_of_another_proce
     assert (found["last_fetch_ms"], found["has_fetch_session"]) == (None, None)
 
 
+def test_connections_that_end_together_are_of_one_process_also_where_several_processes_started_together(
+    kshim: Kshim,
+) -> None:
+    with member(kshim, group_id="mails") as other, member(kshim) as others_fetcher:
+        with member(kshim) as ann, member(kshim) as fetcher:
+            settled(ann)
+            settled(other)
+            fetched_in_session(others_fetcher, names=True)
+            assert fetched_in_session(fetcher, fetched_in_session(fetcher, names=True), -1) == 0
+            fetched = kshim.clock.now
+        wait_for_end(kshim, ann)
+        kshim.clock.advance(46)
+        found = next(each for each in events(kshim, "member_left") if each["group"] == "billing")["activity"]
+    assert found["has_fetch_session"] is False
+    assert found["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
 def test_two_connections_that_speak_for_one_member_are_of_one_process(kshim: Kshim) -> None:
     with member(kshim) as ann, member(kshim) as again, member(kshim) as fetcher:
         settled(ann)

@@ -222,7 +222,11 @@ def _fetching(
         if others and _outlived(each, client):
             continue
         is_near = _is_near(each, client)
-        is_near_other = _is_near_any(opened_ms, each.opened_ms) or _is_near_any(closed_ms, each.closed_ms)
+        is_near_other = _is_near_any(closed_ms, each.closed_ms)
+        if (
+            client.closed_ms is None or each.closed_ms is None
+        ):  # else only how they ended tells: processes start together
+            is_near_other |= _is_near_any(opened_ms, each.opened_ms)
         if is_near_other and not is_near:
             continue
         found = mine if not others or (not is_near_other and is_near) else anybodys
@@ -232,10 +236,8 @@ def _fetching(
 
 def _is_near(one: ConnectedClient, other: ConnectedClient) -> bool:
     """Whether two connections are of one process, as far as times tell."""
-    if one is other or abs(one.opened_ms - other.opened_ms) <= _TOGETHER_MS:
-        return True
     if one.closed_ms is None or other.closed_ms is None:
-        return False
+        return abs(one.opened_ms - other.opened_ms) <= _TOGETHER_MS
     return abs(one.closed_ms - other.closed_ms) <= _TOGETHER_MS
 
 
