@@ -28,12 +28,12 @@ from bench.fleet.landed import draw, land_day
 from bench.pipeline_fleet import PATIENT, cpu_seconds
 from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.options import analyse_options
-from kshim_pipeline.report.gather import gather
+from kshim_pipeline.report.gather import gather, is_small
 from kshim_pipeline.report.made_of import window_of
 from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render
 from kshim_pipeline.report.results import read_results, write_results
-from kshim_pipeline.setup.session import make_session
+from kshim_pipeline.setup.session import BRIEF, make_session
 
 REBALANCES_OF_A_GROUP: Final = 100
 DAY: Final = 20
@@ -108,13 +108,14 @@ def analysed(landed: str, day: str | None, memory: str) -> Spent:
 
     began_s = time.perf_counter()
     with Watch() as watch, tempfile.TemporaryDirectory() as out:
-        spark = make_session("bench", "local[2]", driver_memory=memory, config=PATIENT)
-        say("reading")
         parser = argparse.ArgumentParser()
         analyse_options(parser)
         options = parser.parse_args(["--landed", landed, "--out", out])
         if day is not None:
             options.since, options.until = window_of(day)
+        config = {**PATIENT, **BRIEF} if is_small(options) else PATIENT  # as the command does
+        spark = make_session("bench", "local[2]", driver_memory=memory, config=config)
+        say("reading")
         write_results(spark, gather(spark, options), out, say)
         say("page")
         results = read_results(spark, out)

@@ -195,6 +195,14 @@ def test_little_data_on_this_machine_is_small(tmp_path: Path) -> None:
     assert is_small(options(f"--landed={tmp_path}", log))
     assert not is_small(options("--bootstrap-server=127.0.0.1:9092")), "nobody knows yet"
     assert not is_small(options(log, f"--landed={tmp_path}/elsewhere")), "it cannot be seen from here"
-    with (tmp_path / "large.parquet").open("wb") as file:
-        file.truncate(100 << 20)
+    for day in ("2026-11-22", "2026-11-23"):
+        folder = tmp_path / f"records/batch=1-a/topic={OFFSETS_TOPIC}/day={day}"
+        folder.mkdir(parents=True)
+        with (folder / "part-0.parquet").open("wb") as file:
+            file.truncate(20 << 20)
     assert not is_small(options(f"--landed={tmp_path}"))
+    assert is_small(options(f"--landed={tmp_path}", "--since=2026-11-23"))
+    assert is_small(options(f"--landed={tmp_path}", "--until=2026-11-23"))
+    each = options(f"--landed={tmp_path}")
+    each.each_day = True
+    assert is_small(each)

@@ -27,6 +27,12 @@ class Window(NamedTuple):
         """Whether it leaves nothing out."""
         return self.since_ms is None and self.until_ms is None
 
+    def has(self, other: Window) -> bool:
+        """Whether it has a time with another one in common, which has both ends."""
+        return (other.until_ms or 0) > (self.since_ms or 0) and (
+            self.until_ms is None or (other.since_ms or 0) < self.until_ms
+        )
+
     def read(self, rows: DataFrame, at: str) -> DataFrame:
         """The rows that are read for it: those whose time, the column `at`, lies in it or an hour before or after."""
         if self.since_ms is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from pathlib import Path
@@ -26,7 +27,7 @@ from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
-from kshim_pipeline.report.made_of import made_of
+from kshim_pipeline.report.made_of import made_of, window_of
 from kshim_pipeline.report.stored import results_in
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
@@ -67,18 +68,31 @@ def needs_kafka(options: argparse.Namespace) -> bool:
 
 
 def is_small(options: argparse.Namespace) -> bool:
-    """Whether all that the options name lies on this machine and is little."""
-    named = [getattr(options, name, None) for name in ("landed", "data_dir", "results")]
+    """Whether all that the options name lies on this machine, and what is asked of it, or each day of it, is little."""
+    named = [getattr(options, name, None) for name in ("data_dir", "results")]
     if needs_kafka(options):
         return False
     left = _FEW_BYTES
+    if options.landed is not None:
+        left -= _landed_bytes(options)
     for path in (*filter(None, named), *(options.broker_log or ())):
         found = [Path(name) for name in glob.glob(path)]
         files = [file for top in found for file in (top.rglob("*") if top.is_dir() else [top]) if file.is_file()]
-        left -= sum(file.stat().st_size for file in files)
-        if not found or left < 0:
-            return False
-    return True
+        left -= sum(file.stat().st_size for file in files) if found else _FEW_BYTES + 1
+    return left >= 0
+
+
+def _landed_bytes(options: argparse.Namespace) -> int:
+    """Of what is asked of landed records; of the largest day, if each is."""
+    asked = Window(options.since, options.until)
+    of_days: Counter[str] = Counter()
+    for file in Path(options.landed).rglob("*.parquet"):
+        day = file.parent.name.partition("day=")[2]
+        if not day or asked.has(window_of(day)):
+            of_days[day] += file.stat().st_size
+    if not of_days and not Path(options.landed).is_dir():
+        return _FEW_BYTES + 1  # it cannot be seen from here
+    return max(of_days.values(), default=0) if getattr(options, "each_day", False) else of_days.total()
 
 
 def check(options: argparse.Namespace) -> None:
