@@ -52,13 +52,13 @@ class Cost(NamedTuple):
 
 
 def cpu_seconds() -> float:
-    """What this process and those it started have used."""
+    """What this process and those it started have used, those that have ended too."""
     total = 0.0
     this = psutil.Process()
     for process in (this, *this.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            total += times.user + times.system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

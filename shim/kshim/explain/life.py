@@ -6,9 +6,11 @@ and joins again; a client has several processes, one after the other, if it is r
 
 from __future__ import annotations
 
+from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says
 from kshim.explain.facts import CLOSED, RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
+from kshim.explain.weigh import Evidence
 
 
 class Life:
@@ -44,6 +46,14 @@ class Life:
         """When the broker was stopped that was there again one session timeout before it expired: since about then nothing can have been heard."""
         self.renewed_ms = 0
         """When its session began anew for the last time before it was gone: a phase JOIN had ended, or the group was loaded."""
+
+        self._evidence: tuple[Known | None, dict[tuple[Cause, ...], tuple[Evidence, ...]]] = (None, {})
+
+    def evidence_as_of(self, known: Known) -> dict[tuple[Cause, ...], tuple[Evidence, ...]]:
+        """What its end alone says for some causes, as far as it was worked out from what was known then."""
+        if self._evidence[0] is not known:
+            self._evidence = (known, {})
+        return self._evidence[1]
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"

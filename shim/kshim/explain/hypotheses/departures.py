@@ -36,8 +36,14 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
 
 def evidence_for(each: Disturbance, known: Known, *causes: Cause) -> tuple[Evidence, ...]:
     """The evidence on a departure alone of the cause that fits best of these."""
-    candidates = [one for one in candidates_of_departure(each, known) if one.cause in causes]
-    return max(candidates, key=lambda one: one.weight).evidence if candidates else ()
+    assert each.life is not None
+    remembered = each.life.evidence_as_of(known)
+    found = remembered.get(causes)
+    if found is None:  # hypotheses about several ask again and again
+        candidates = [one for one in candidates_of_departure(each, known) if one.cause in causes]
+        found = max(candidates, key=lambda one: one.weight).evidence if candidates else ()
+        remembered[causes] = found
+    return found
 
 
 _Weighed = tuple[Cause, float, tuple[Evidence | None, ...]]

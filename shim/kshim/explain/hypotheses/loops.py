@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median_low
@@ -22,11 +23,44 @@ def loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     for each in found:
         if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
             of_clients.setdefault(id(each.life.first), []).append(each)
+    around = _Around(found)
     for mine in of_clients.values():
         for chain in chains(mine, known):
             for part in _alike(chain):
                 if len(part) >= 2:
-                    yield from _loop(part, found, known)
+                    yield from _loop(part, around, known)
+
+
+class _Around:
+    """All that happened to a group, to look up what lies near in time."""
+
+    def __init__(self, found: Sequence[Disturbance]) -> None:
+        self._arrived = sorted((each for each in found if each.what is What.ARRIVED), key=lambda each: each.from_ms)
+        self._arrived_ms = [each.from_ms for each in self._arrived]
+        self._of_life = {id(each.life): each for each in reversed(self._arrived)}
+        self._ended: dict[tuple[What, Kind], list[Disturbance]] = {}
+        for each in sorted(found, key=lambda each: each.fact.ts_ms):
+            if each.what is What.REPLACED or each.fact.kind is Kind.LEFT:
+                self._ended.setdefault((each.what, each.fact.kind), []).append(each)
+        self._ended_ms = {kind: [each.fact.ts_ms for each in mine] for kind, mine in self._ended.items()}
+
+    def arrival_alone(self, life: Life | None) -> Disturbance | None:
+        """When it was there for the first time, unless others came with it: those were started with it."""
+        first = self._of_life.get(id(life))
+        if first is None:
+            return None
+        begin = bisect_left(self._arrived_ms, first.from_ms - START_MS)
+        end = bisect_right(self._arrived_ms, first.from_ms + START_MS)
+        return first if end - begin == 1 else None
+
+    def was_in_turn(self, before: Disturbance, each: Disturbance) -> bool:
+        """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
+        kind = (each.what, each.fact.kind)
+        if kind not in self._ended:
+            return False
+        begin = bisect_right(self._ended_ms[kind], before.fact.ts_ms)
+        end = bisect_left(self._ended_ms[kind], each.fact.ts_ms)
+        return any(_first(one) is not _first(each) for one in self._ended[kind][begin:end])
 
 
 def _alike(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
@@ -45,12 +79,12 @@ def _alike(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
         yield part
 
 
-def _loop(chain: Sequence[Disturbance], found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+def _loop(chain: Sequence[Disturbance], around: _Around, known: Known) -> Iterator[Candidate]:
     yield from (
         candidate
         for candidate in (
-            _repeated(Cause.CRASH_LOOP, chain, found, known, _may_have_crashed),
-            _repeated(Cause.FLAPPING, chain, found, known, lambda each: each.fact.kind is Kind.LEFT),
+            _repeated(Cause.CRASH_LOOP, chain, around, known, _may_have_crashed),
+            _repeated(Cause.FLAPPING, chain, around, known, lambda each: each.fact.kind is Kind.LEFT),
             _duplicates(chain, known),
         )
         if candidate is not None
@@ -72,7 +106,7 @@ def _may_have_crashed(each: Disturbance) -> bool:
 def _repeated(
     cause: Cause,
     chain: Sequence[Disturbance],
-    found: Sequence[Disturbance],
+    around: _Around,
     known: Known,
     fits: Callable[[Disturbance], bool],
 ) -> Candidate | None:
@@ -88,11 +122,11 @@ def _repeated(
     evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
     if cause is Cause.FLAPPING and (ended := _ended_meanwhile(mine, chain)):
         evidence += [one for each in ended for one in evidence_for(each, known, Cause.KILLED)]
-        mine = [each for each in chain if each in mine or each in ended]
+        mine = sorted((*mine, *ended), key=lambda each: each.from_ms)
     # Once is no loop, and twice may be chance.
     evidence += [
         Evidence(f"{each.name} {_ended(each)} again", Step.LIKELY)
-        if not _was_in_turn(before, each, found)
+        if not around.was_in_turn(before, each)
         else Evidence(f"others were replaced before {each.name} {_ended(each)} again", Step.UNLIKELY)
         for before, each in pairwise(mine)
     ]
@@ -105,12 +139,8 @@ def _repeated(
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
-    first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
-    # Who came with others was started with them.
-    is_alone = first is not None and not any(
-        one.what is What.ARRIVED and one is not first and abs(one.from_ms - first.from_ms) <= START_MS for one in found
-    )
-    if first is not None and is_alone and mine[0].from_ms - first.from_ms <= RETURN_MS:
+    first = around.arrival_alone(mine[0].life)
+    if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
@@ -142,17 +172,6 @@ def _ended_before_they_joined(chain: Sequence[Disturbance]) -> list[str]:
         }
         found += [life.member.name] * len(asking - {joined})
     return found
-
-
-def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturbance]) -> bool:
-    """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
-    if each.what is not What.REPLACED and each.fact.kind is not Kind.LEFT:
-        return False
-    return any(
-        before.fact.ts_ms < one.fact.ts_ms < each.fact.ts_ms
-        for one in found
-        if one.what is each.what and one.fact.kind is each.fact.kind and _first(one) is not _first(each)
-    )
 
 
 def _first(each: Disturbance) -> Life | None:
