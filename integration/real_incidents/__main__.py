@@ -71,7 +71,7 @@ def _watching(broker: Broker, folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            watcher.send_signal(signal.SIGINT)
+            watcher.send_signal(signal.SIGTERM)  # of a script's jobs in the background, SIGINT is ignored
             watcher.wait()
 
 

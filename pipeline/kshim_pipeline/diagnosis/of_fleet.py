@@ -31,17 +31,21 @@ def incidents_of_fleet(
     events: DataFrame | None = None,
     log_lines: DataFrame | None = None,
     *,
+    since_ms: int | None = None,
     materialize: Materialize = cached,
 ) -> DataFrame:
     """The table INCIDENTS from `decoded` (columns of DECODED) and other sources (EVENTS, LOG_LINES), if there are any.
 
     `decoded` and `events` are read several times and should be cached. `materialize` stores intermediate frames that
-    are read several times.
+    are read several times. `since_ms`: sessions in which nothing happened from then on are not explained, only known.
     """
     entries = materialize("entries", _entries(decoded, events, log_lines, materialize))
     own = entries.withColumns({"asked": F.col("group"), "asked_session": F.col("session")})
     until = entries.agg(F.max("fact.ts_ms").alias("until_ms"))
     asked = own.unionByName(neighbours(entries)).crossJoin(until)
+    if since_ms is not None:
+        lively = own.where(F.col("fact.ts_ms") >= since_ms).select("asked", "asked_session").distinct()
+        asked = asked.join(lively, ["asked", "asked_session"], "left_semi")
     found = by_group(asked, ["asked", "asked_session"], _found, _FOUND)
     return by_group(found, ["culprit"], _together, INCIDENTS)
 

@@ -27,6 +27,11 @@ class Window(NamedTuple):
         """Whether it leaves nothing out."""
         return self.since_ms is None and self.until_ms is None
 
+    @property
+    def read_since_ms(self) -> int | None:
+        """From when on all is read for it, which is a while before; None: from the first record on."""
+        return None if self.since_ms is None else self.since_ms - AROUND_MS
+
     def has(self, other: Window) -> bool:
         """Whether it has a time with another one in common, which has both ends."""
         return (other.until_ms or 0) > (self.since_ms or 0) and (
@@ -35,8 +40,8 @@ class Window(NamedTuple):
 
     def read(self, rows: DataFrame, at: str) -> DataFrame:
         """The rows that are read for it: those whose time, the column `at`, lies in it or an hour before or after."""
-        if self.since_ms is not None:
-            rows = rows.where(F.col(at) >= self.since_ms - AROUND_MS)
+        if self.read_since_ms is not None:
+            rows = rows.where(F.col(at) >= self.read_since_ms)
         if self.until_ms is not None:
             rows = rows.where(F.col(at) < self.until_ms + AROUND_MS)
         return rows
@@ -47,11 +52,11 @@ class Window(NamedTuple):
         So would Kafka's cleaner have left it; tombstones it would have removed in the end. Of commits only those of a day are
         looked at. What was true before is cached.
         """
-        if self.since_ms is None:
+        if self.read_since_ms is None:
             return self.read(decoded, "timestamp_ms")
-        before = decoded.where(F.col("timestamp_ms") < self.since_ms - AROUND_MS)
+        before = decoded.where(F.col("timestamp_ms") < self.read_since_ms)
         is_commit = F.col("kind") == "offset_commit"
-        of_a_day = is_commit & (F.col("timestamp_ms") >= self.since_ms - AROUND_MS - _COMMITS_BEFORE_MS)
+        of_a_day = is_commit & (F.col("timestamp_ms") >= self.read_since_ms - _COMMITS_BEFORE_MS)
         subject = F.coalesce("member_id", "topic_regex")
         states = _last(before.where(~is_commit & F.col("group_id").isNotNull()), F.col("key_type"), subject)
         commits = _last(before.where(of_a_day), F.col("committed_topic"), F.col("committed_partition"))

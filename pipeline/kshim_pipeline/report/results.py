@@ -87,7 +87,13 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under=_ANALYSES)
 
     def found() -> DataFrame:
-        incidents = incidents_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+        incidents = incidents_of_fleet(
+            gathered.decoded,
+            gathered.events,
+            gathered.log_lines,
+            since_ms=window.read_since_ms,
+            materialize=on_the_way,
+        )
         return window.touched(incidents, "from_ms", "to_ms")
 
     def of_analyses() -> DataFrame:
