@@ -39,6 +39,16 @@ def properties(mechanism: str, user: str, password: str) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def secure_kshim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKshim]:
+    """One of these tests' own: `kshim why` and `kshim top` ask for the topic of events, which is there from then on."""
+    directory = tmp_path_factory.mktemp("secure-kshim-of-tools")
+    kshim = SecureKshim(directory, options=(f"--data-dir={directory / 'data'}",))
+    kshim.start()
+    yield kshim
+    kshim.stop()
+
+
 @pytest.fixture(params=list(MODULES))
 def login(request: pytest.FixtureRequest, secure_broker: SecureKshim | SecureKafka) -> Iterator[dict[str, str]]:
     """What lets the administrator in, with each mechanism."""

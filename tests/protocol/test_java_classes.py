@@ -169,14 +169,13 @@ def in_order(response: Any) -> Any:
 
 
 def markers_of(response: Any) -> dict[int, dict[tuple[str, int], int]]:
-    """The error of each partition by producer id: Kafka has one row of each, ours those of the request."""
-    found: dict[int, dict[tuple[str, int], int]] = {}
-    for marker in response.markers:
-        errors = found.setdefault(marker.producer_id, {})
-        errors |= {
+    """The error of each partition by producer id: Kafka has one row of each, the last of the request, ours all of them."""
+    return {
+        marker.producer_id: {
             (topic.name, row.partition_index): row.error_code for topic in marker.topics for row in topic.partitions
         }
-    return found
+        for marker in response.markers
+    }
 
 
 NTH: dict[str, Callable[[int], Any]] = {
