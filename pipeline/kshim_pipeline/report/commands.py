@@ -79,8 +79,10 @@ def _analyse_days(options: argparse.Namespace) -> int:
             progress.done()
             print(f"{day}: {rebalances} rebalances, {findings} findings; tables in {options.out}/{day}.", flush=True)
             computed += 1
-    if not computed:
+    if not computed and unchanged:
         print(f"No day more was landed whole since the results of {unchanged} days in {options.out} were computed.")
+    elif not computed:
+        print("No day is landed whole yet: one is when an hour of the day after it is.")
     return EXIT_OK
 
 
