@@ -11,20 +11,18 @@ run something before.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import resource
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from pyspark.sql import functions as F
 
 from bench.fleet.fleet import Fleet, groups
 from bench.fleet.records import group_metadata
+from bench.memory import Watch
 from bench.pipeline_fleet import cpu_seconds
 from kshim_pipeline.diagnosis.explained import found_of
 from kshim_pipeline.diagnosis.facts import Told, entries_of
@@ -35,36 +33,11 @@ from kshim_pipeline.setup.session import make_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOOK_S = 0.1
 _MEMBERS = 500
 _RECORDS = 400
 _START_MS = 1_790_000_000_000
 _APART_MS = 700_000
 _MIB = 1 << 20
-
-
-class Watch:
-    """The memory of the largest Python worker below this process, looked at all the time."""
-
-    def __init__(self) -> None:
-        self.most_bytes = 0
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._is_over.wait(_LOOK_S):
-            for process in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if "python" in process.name():
-                        self.most_bytes = max(self.most_bytes, process.memory_info().rss)
 
 
 def measure(spark: SparkSession, name: str, records: DataFrame, home: Path) -> str:
@@ -77,7 +50,7 @@ def measure(spark: SparkSession, name: str, records: DataFrame, home: Path) -> s
     cpu_s, wall_s = cpu_seconds() - spent, time.perf_counter() - start
     return (
         f"| {name} | {sizes[0]:,} | {sizes[1]:,} | {count:,} | {cpu_s:.1f} | {wall_s:.1f} | {cpu_s / sizes[1] * 1e6:.1f} | "
-        f"{watch.most_bytes / _MIB:.0f} |"
+        f"{watch.largest_worker_bytes / _MIB:.0f} |"
     )
 
 

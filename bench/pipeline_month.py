@@ -14,17 +14,15 @@ import argparse
 import contextlib
 import multiprocessing
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import psutil
-
 from bench.fleet.fleet import Fleet
 from bench.fleet.landed import draw, land_day
+from bench.memory import Watch
 from bench.pipeline_fleet import PATIENT, cpu_seconds
 from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.options import analyse_options
@@ -38,13 +36,12 @@ from kshim_pipeline.setup.session import BRIEF, make_session
 REBALANCES_OF_A_GROUP: Final = 100
 DAY: Final = 20
 """Which day of the month is analysed by itself."""
-_LOOK_S: Final = 0.2
 _MIB: Final = 1 << 20
 _STAGES: Final[Mapping[str, Sequence[str]]] = {
     "Spark starts, records are found": ("start", "reading"),
     "diagnosis": ("group records", "entries", "incidents", "known"),
     "what-if": ("strategy costs",),
-    "analyses": tuple(name for name in ANALYSES if name != "migrations"),
+    "analyses": tuple(name.replace("_", " ") for name in ANALYSES if name != "migrations"),
     "findings": ("findings",),
     "page": ("page",),
 }
@@ -65,34 +62,6 @@ class Spent(NamedTuple):
     def total_s(self) -> float:
         """Seconds of CPU."""
         return sum(self.cpu_s.values())
-
-
-class Watch:
-    """The memory of the processes below this one, looked at all the time."""
-
-    def __init__(self) -> None:
-        self.jvm_bytes = self.workers_bytes = 0
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._is_over.wait(_LOOK_S):
-            jvm, workers = 0, 0
-            for process in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                    if "java" in process.name():
-                        jvm += process.memory_info().rss
-                    else:
-                        workers += process.memory_full_info().uss  # forks share what they were forked with
-            self.jvm_bytes, self.workers_bytes = max(self.jvm_bytes, jvm), max(self.workers_bytes, workers)
 
 
 def analysed(landed: str, day: str | None, memory: str) -> Spent:
