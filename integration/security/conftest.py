@@ -6,18 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.security.secured import SecureKafka, SecureKshim
+from integration.security.secured import SecureKafka, SecureKshim, running_kshim
 from integration.support.fixtures import KINDS, available
 
 
 @pytest.fixture(scope="session")
 def secure_kshim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKshim]:
     """A running kshim; its data is in a folder."""
-    directory = tmp_path_factory.mktemp("secure-kshim")
-    kshim = SecureKshim(directory, options=(f"--data-dir={directory / 'data'}",))
-    kshim.start()
-    yield kshim
-    kshim.stop()
+    with running_kshim(tmp_path_factory.mktemp("secure-kshim")) as kshim:
+        yield kshim
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from integration.support.broker import Child, Deadline
@@ -150,3 +151,12 @@ class SecureKshim:
             if child.process.stdout is not None:
                 child.process.stdout.close()
             assert code == 0, f"kshim ended with {code}:\n{child.log_tail()}"
+
+
+@contextmanager
+def running_kshim(directory: Path) -> Iterator[SecureKshim]:
+    """A kshim that keeps its data in a folder of `directory`, stopped at the end."""
+    kshim = SecureKshim(directory, options=(f"--data-dir={directory / 'data'}",))
+    kshim.start()
+    yield kshim
+    kshim.stop()

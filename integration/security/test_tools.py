@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from integration.security.sasl_client import connected
-from integration.security.secured import ADMIN, ADMIN_PASSWORD, SESSION_MS, USERS, SecureKafka, SecureKshim
+from integration.security.secured import (
+    ADMIN,
+    ADMIN_PASSWORD,
+    SESSION_MS,
+    USERS,
+    SecureKafka,
+    SecureKshim,
+    running_kshim,
+)
 from kshim.cli.command_config import security_of
 from kshim.cli.main import main
 from kshim.tools.client import Client
@@ -42,11 +50,8 @@ def properties(mechanism: str, user: str, password: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def secure_kshim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKshim]:
     """One of these tests' own: `kshim why` and `kshim top` ask for the topic of events, which is there from then on."""
-    directory = tmp_path_factory.mktemp("secure-kshim-of-tools")
-    kshim = SecureKshim(directory, options=(f"--data-dir={directory / 'data'}",))
-    kshim.start()
-    yield kshim
-    kshim.stop()
+    with running_kshim(tmp_path_factory.mktemp("secure-kshim-of-tools")) as kshim:
+        yield kshim
 
 
 @pytest.fixture(params=list(MODULES))
