@@ -27,7 +27,7 @@ from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, is_decoded, landed_in, read_landed
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
-from kshim_pipeline.report.made_of import made_of, window_of
+from kshim_pipeline.report.made_of import is_landed_alone, made_of, window_of
 from kshim_pipeline.report.stored import results_in
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
@@ -102,7 +102,7 @@ def check(options: argparse.Namespace) -> None:
         if is_path(results):
             results_in(results)
         return
-    if getattr(options, "each_day", False) and (options.landed is None or _has_others(options)):
+    if getattr(options, "each_day", False) and not is_landed_alone(options):
         raise PipelineError("--each-day needs --landed, and no other source: only landed days are whole", EXIT_USAGE)
     if all(getattr(options, name) is None for name in ("bootstrap_server", "landed", "data_dir", "broker_log")):
         raise PipelineError(
@@ -119,10 +119,6 @@ def check(options: argparse.Namespace) -> None:
         zone_of(options.log_time_zone)
     if options.bootstrap_server is not None:
         require_reachable(options.bootstrap_server, client_options(options.command_config))
-
-
-def _has_others(options: argparse.Namespace) -> bool:
-    return any((options.bootstrap_server, options.data_dir, options.broker_log))
 
 
 def session_for(app: str, options: argparse.Namespace) -> SparkSession:

@@ -22,13 +22,18 @@ _READ: Final = (OFFSETS_TOPIC, EVENTS_TOPIC)
 _DAY_MS: Final = 86_400_000
 
 
+def is_landed_alone(options: argparse.Namespace) -> bool:
+    """Whether landed records are the only source that is named."""
+    return options.landed is not None and not any((options.bootstrap_server, options.data_dir, options.broker_log))
+
+
 def made_of(options: argparse.Namespace, at: Callable[[str], Folder]) -> str | None:
     """Of the results of these options; None: they may be others at any time.
 
     Only landed records say what they are: up to which offsets they were landed, of which cluster, and samples of log ends. `at`
     is the folder of an address. Raises PipelineError: what is landed contradicts itself.
     """
-    if options.landed is None or any((options.bootstrap_server, options.data_dir, options.broker_log)):
+    if not is_landed_alone(options):
         return None
     place = at(options.landed)
     landed = Batches(place).landed()

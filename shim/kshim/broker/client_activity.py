@@ -153,7 +153,8 @@ class ClientActivity:
             return None
         mine, anybodys = _fetching(client, speakers, self._fetchers.get(key, ()))
         last = max(mine, key=_fetch_ms, default=None)
-        is_known = last is not None and _fetch_ms(last) >= max(map(_fetch_ms, anybodys), default=0)
+        if last is not None and _fetch_ms(last) < max(map(_fetch_ms, anybodys), default=0):
+            last = None  # it may have fetched over another one since
         return Activity(
             client.connection_id,
             client.opened_ms,
@@ -161,10 +162,10 @@ class ClientActivity:
             client.closed_by,
             client.last_now.wall_ms,
             client.last_api.name,
-            last.last_fetch_ms if last is not None and is_known else None,
+            None if last is None else last.last_fetch_ms,
             client.software,
             *_told_by_commits(self._commits.get(member_id, ())),
-            last.has_fetch_session if last is not None and is_known and _fetch_ms(last) >= client.opened_ms else None,
+            None if last is None or _fetch_ms(last) < client.opened_ms else last.has_fetch_session,
         )
 
     def forget(self, member_id: str) -> None:
@@ -208,8 +209,8 @@ def _fetching(
 ) -> tuple[list[ConnectedClient], list[ConnectedClient]]:
     """Which of the connections that fetch are of the process of a member, which mostly has others for it, and which may be of any.
 
-    Where processes share a client id and a host, connections of one of them are opened together, or closed together. `speakers`: those
-    that spoke for members with the client id and host.
+    Where processes share a client id and a host, connections of one of them are closed together, and as long as they are not, were
+    opened together. `speakers`: those that spoke for members with the client id and host.
     """
     if not fetchers:
         return [], []
@@ -223,9 +224,8 @@ def _fetching(
             continue
         is_near = _is_near(each, client)
         is_near_other = _is_near_any(closed_ms, each.closed_ms)
-        if (
-            client.closed_ms is None or each.closed_ms is None
-        ):  # else only how they ended tells: processes start together
+        # Where both have ended only that tells, for processes of a group are often started together.
+        if client.closed_ms is None or each.closed_ms is None:
             is_near_other |= _is_near_any(opened_ms, each.opened_ms)
         if is_near_other and not is_near:
             continue

@@ -46,7 +46,6 @@ class Life:
         """When the broker was stopped that was there again one session timeout before it expired: since about then nothing can have been heard."""
         self.renewed_ms = 0
         """When its session began anew for the last time before it was gone: a phase JOIN had ended, or the group was loaded."""
-
         self._evidence: tuple[Known | None, dict[tuple[Cause, ...], tuple[Evidence, ...]]] = (None, {})
 
     def evidence_as_of(self, known: Known) -> dict[tuple[Cause, ...], tuple[Evidence, ...]]:
