@@ -39,7 +39,7 @@ DAY: Final = 20
 _MIB: Final = 1 << 20
 _STAGES: Final[Mapping[str, Sequence[str]]] = {
     "Spark starts, records are found": ("start", "reading"),
-    "diagnosis": ("group records", "entries", "incidents", "known"),
+    "diagnosis": ("group records", "entries", "asked hosts", "incidents", "known"),
     "what-if": ("strategy costs",),
     "analyses": tuple(name.replace("_", " ") for name in ANALYSES if name != "migrations"),
     "findings": ("findings",),

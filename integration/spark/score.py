@@ -116,7 +116,7 @@ def _diagnose(
 ) -> Score:
     """Read what the broker has, and no more; the truth is opened when all is diagnosed."""
     from kshim_pipeline.decode import decode
-    from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
+    from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet, known_of_fleet
     from kshim_pipeline.inputs.broker_log import read_broker_log
     from kshim_pipeline.inputs.kafka import Cluster, read_topics
     from kshim_pipeline.model.events import events
@@ -128,7 +128,7 @@ def _diagnose(
     if with_events:
         of_events = in_fleets_time(events(read_topics(spark, cluster, [EVENTS_TOPIC])), clock).cache()
     lines = in_fleets_time(read_broker_log(spark, [str(log)]), clock).cache() if log is not None else None
-    diagnosed = incidents_of_fleet(decoded, of_events, lines)
+    diagnosed = incidents_of_fleet(known_of_fleet(decoded, of_events, lines))
     found = [found_of(row.asDict(recursive=True)) for row in diagnosed.collect()]
     spark.catalog.clearCache()
     return score(read_truth(_truth(directory)), found, slack_ms=clock.rate * SLACK_MS)

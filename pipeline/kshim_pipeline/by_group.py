@@ -24,22 +24,29 @@ _ROWS_OF_A_BATCH: Final = 1_000
 
 
 def by_group(
-    rows: DataFrame, keys: Sequence[str], function: Callable[[list[Row]], Iterable[Row]], schema: StructType
+    rows: DataFrame,
+    keys: Sequence[str],
+    function: Callable[[Iterator[Row]], Iterable[Row]],
+    schema: StructType,
+    *,
+    order: Sequence[str] = (),
 ) -> DataFrame:
     """What `function` makes of the rows of each group, those with the same `keys`, as rows of `schema`.
 
-    The rows of a group come in any order, and have to fit in memory.
+    The rows of a group come one after the other, in the `order` of some columns, or in any.
     """
     # A number of partitions is kept: adaptive execution would join small ones, and leave all work to one core.
     count = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    together = rows.repartition(count, *keys).sortWithinPartitions(*keys)
+    together = rows.repartition(count, *keys).sortWithinPartitions(*keys, *order)
     return together.mapInArrow(_OfEachGroup(keys, function, schema), schema)
 
 
 class _OfEachGroup:
     """Runs in workers, on the batches of a task."""
 
-    def __init__(self, keys: Sequence[str], function: Callable[[list[Row]], Iterable[Row]], schema: StructType) -> None:
+    def __init__(
+        self, keys: Sequence[str], function: Callable[[Iterator[Row]], Iterable[Row]], schema: StructType
+    ) -> None:
         self.keys = keys
         self.function = function
         self.schema = schema
@@ -49,10 +56,11 @@ class _OfEachGroup:
         rows = (row for batch in batches for row in batch.to_pylist())
         made: list[Row] = []
         for _, group in groupby(rows, itemgetter(*self.keys)):
-            made += self.function(list(group))
-            if len(made) >= _ROWS_OF_A_BATCH:
-                yield from table(made).to_batches()
-                made = []
+            for row in self.function(group):
+                made.append(row)
+                if len(made) >= _ROWS_OF_A_BATCH:
+                    yield from table(made).to_batches()
+                    made = []
         yield from table(made).to_batches()
 
 

@@ -63,13 +63,18 @@ class OnDemand(Mapping[str, "DataFrame"]):
     """Frames by name; each is computed when it is first used. Frames that are not used cost nothing."""
 
     def __init__(
-        self, makers: Mapping[str, Callable[[], DataFrame]], materialize: Materialize, *, under: str = ""
+        self,
+        makers: Mapping[str, Callable[[], DataFrame]],
+        materialize: Materialize,
+        *,
+        under: str = "",
+        made: Mapping[str, DataFrame] | None = None,
     ) -> None:
-        """`under` is a prefix of the names they are stored under."""
+        """`under` is a prefix of the names they are stored under; `made` are those that are stored already."""
         self._makers = dict(makers)
         self._materialize = materialize
         self._under = under
-        self._made: dict[str, DataFrame] = {}
+        self._made = dict(made or {})
 
     def __getitem__(self, name: str) -> DataFrame:
         if name not in self._made:

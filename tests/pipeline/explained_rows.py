@@ -71,7 +71,7 @@ def with_changes(records: Iterable[Row]) -> tuple[list[Row], list[Row]]:
             for name in gone
             if name in before["commits"]
         ]
-        found.append(row | {"came": came, "gone": gone, "members": None})
+        found.append(row | {"came": came, "gone": gone})
         before = row
     return found, last
 

@@ -8,7 +8,8 @@ from kshim.explain.facts import Committed, Kind
 from kshim.explain.sources.consumer_records import KEY_TYPES
 from kshim_pipeline.by_group import tables_of
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.diagnosis.explained import Found, incident_rows
+from kshim_pipeline.diagnosis.entries import ENTRIES, entry_rows, packed, unpacked
+from kshim_pipeline.diagnosis.explained import incident_rows
 from kshim_pipeline.diagnosis.facts import Entry, Place, Told, entries_of
 from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, values_of
 from kshim_pipeline.records import DECODED
@@ -103,9 +104,10 @@ def test_facts_and_incidents_are_the_same_when_spark_has_carried_them() -> None:
     died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
     ended = an_event(10, 100_900, "rebalance_completed", to_generation=1, join_ms=900, sync_ms=5, protocol="range")
     known = known_of(START, [*JOINED, died, ended])
+    assert list(unpacked(tables_of(ENTRIES)(entry_rows(known)).to_pylist())) == known
     assert values_of(Entry, tables_of(schema_of(Entry))(rows_of(known)).to_pylist()) == known
     found = found_in(known)
-    assert values_of(Found, tables_of(schema_of(Found))(rows_of(found)).to_pylist()) == found
+    assert list(unpacked([{"packed": packed(each)} for each in found])) == found
     row = next(incident_rows(found))
     assert row.keys() == set(INCIDENTS.names)
     assert tables_of(INCIDENTS)([row]).num_rows == 1
@@ -178,7 +180,7 @@ def test_a_session_knows_who_was_there_before_it_and_tells_no_incident_of_that()
 def test_a_session_tells_of_records_what_has_changed_since_the_one_before_it() -> None:
     (opening,) = a_snapshot(1, 1_000, A, B, C, commits={"c": HOUR - 100})
     (gone,) = a_snapshot(2, HOUR, A, B)
-    gone |= {"came": [], "gone": ["c"], "members": None}
+    gone |= {"came": [], "gone": ["c"]}
     last = {
         "ts_ms": HOUR,
         "member_id": "c",

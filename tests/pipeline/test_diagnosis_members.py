@@ -40,7 +40,7 @@ def test_a_record_has_who_is_new_or_has_changed_and_who_is_gone(rows: DataFrame)
 
 
 def test_members_are_described_without_what_they_were_assigned(rows: DataFrame) -> None:
-    first = group_records(rows).where("number = 1").select("record.members").collect()[0].members[1]
+    first = group_records(rows).where("number = 1").select("record.came").collect()[0].came[1]
     assert first.asDict() == {
         "member_id": "b",
         "instance_id": None,

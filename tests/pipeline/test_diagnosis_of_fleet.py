@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kshim.explain.causes import Cause
+from kshim_pipeline.diagnosis.entries import ENTRIES, entry_rows
 from kshim_pipeline.diagnosis.facts import Entry
 from kshim_pipeline.diagnosis.findings import findings_of
-from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
-from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet, known_of_groups
+from kshim_pipeline.diagnosis.neighbours import neighbours
+from kshim_pipeline.diagnosis.of_fleet import entries_of_groups, incidents_of_fleet, known_of_fleet
 from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
-from kshim_pipeline.diagnosis.typed_rows import rows_of as rows_of_values
+from kshim_pipeline.materialize import cached
 from kshim_pipeline.model.events import events
 from kshim_pipeline.schemas import FINDINGS, INCIDENTS, LOG_LINES
 from tests.pipeline.explained_rows import a_member, a_snapshot, an_event
@@ -52,8 +53,8 @@ def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_i
         *_group("elsewhere", "a", host="h2"),
         *_group("later", "a", host="h1", died_ms=[400_000]),
     ]
-    found = neighbours(table(spark, ENTRIES, rows_of_values(known)))
-    assert rows_of(found, "asked", "group", "fact.kind", "fact.member.member_id") == [
+    found = neighbours(table(spark, ENTRIES, list(entry_rows(known))), cached)
+    assert rows_of(found, "asked", "group", "kind", "member_id") == [
         ("one", "alive", "JOINED", "alive-a"),
         ("one", "later", "JOINED", "later-a"),
         ("one", "two", "EXPIRED", "two-a"),
@@ -74,8 +75,8 @@ def test_a_group_two_of_whose_members_fell_silent_together_is_told_who_went_on_t
         *_group("apart", "a", "b", host="h2", died_ms=[300_000, 500_000]),
         *_group("other", "a", host="h2"),
     ]
-    found = neighbours(table(spark, ENTRIES, rows_of_values(known)))
-    assert rows_of(found, "asked", "group", "fact.kind", "fact.member.member_id") == [
+    found = neighbours(table(spark, ENTRIES, list(entry_rows(known))), cached)
+    assert rows_of(found, "asked", "group", "kind", "member_id") == [
         ("one", "alive", "JOINED", "alive-a"),
     ]
 
@@ -102,7 +103,8 @@ def of_two_groups(spark: SparkSession) -> DataFrame:
         for number, group in enumerate("gh")
     ]
     later = event(20, 1_200_000, "member_joined", trigger=B | {"member_id": "c", "client_id": "client-c"})
-    return incidents_of_fleet(decoded(spark, *records), events(event_records(spark, *died, later))).cache()
+    known = known_of_fleet(decoded(spark, *records), events(event_records(spark, *died, later)))
+    return incidents_of_fleet(known).cache()
 
 
 def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_groups: DataFrame) -> None:
@@ -134,7 +136,7 @@ def test_what_is_known_of_a_group_has_lines_of_the_log_that_do_not_name_it(spark
     ]
     places = [{"evidence": {"topic": "log", "partition": None, "offset": number}} for number in range(len(lines))]
     rows = [dict.fromkeys(LOG_LINES.names) | line | place for line, place in zip(lines, places, strict=True)]
-    known = known_of_groups(["g"], decoded(spark), None, table(spark, LOG_LINES, rows))
+    known = entries_of_groups(known_of_fleet(decoded(spark), None, table(spark, LOG_LINES, rows)), ["g"])
     assert rows_of(known.where("fact is not null"), "fact.ts_ms", "group", "fact.kind") == [
         (1, "g", "REPLACED"),
         (3, "g", "HEARD"),

@@ -32,6 +32,15 @@ def test_a_frame_is_computed_once_when_it_is_first_used() -> None:
     assert made == ["one"]
 
 
+def test_a_frame_that_is_stored_already_is_not_computed_again() -> None:
+    def never(name: str, frame: Any) -> Any:
+        raise AssertionError(name)
+
+    stored: Any = {"one": "rows"}
+    frames: Any = OnDemand({"one": partial(never, "one", None)}, never, made=stored)
+    assert (list(frames), frames["one"]) == (["one"], "rows")
+
+
 def test_a_frame_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
     materialize = in_folder(spark, str(tmp_path), said.append)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.of_fleet import known_of_fleet
 from kshim_pipeline.diagnosis.typed_rows import values_of
 from kshim_pipeline.model.events import events
-from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.report.incidents import incident_object
 from kshim_pipeline.report.pictures import picture_of
-from kshim_pipeline.report.worst import drawn_groups, known_of_drawn, lags, worst_incidents
+from kshim_pipeline.report.worst import drawn_groups, entries_of_drawn, lags, worst_incidents
 from kshim_pipeline.schemas import COMMITS, INCIDENTS, LOG_ENDS
 from tests.pipeline.model_rows import decoded, event, event_records, rows_of, table
 from tests.pipeline.report_pages import a_row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 B = {"member_id": "b", "instance_id": None, "client_id": "client-b", "host": "host-b"}
 
 
-def gathered(spark: SparkSession) -> Gathered:
+def known_of_a_kill(spark: SparkSession) -> DataFrame:
     """Member b of group g was killed; nothing bad happened to group h."""
     told = [
         event(8, 900, "member_joined", trigger=B | {"member_id": "a", "client_id": "client-a", "host": "host-a"}),
@@ -30,12 +30,12 @@ def gathered(spark: SparkSession) -> Gathered:
         event(11, 1_000_100, "rebalance_completed", join_ms=90, sync_ms=10, total_ms=100, to_generation=2),
         event(12, 1_000_000, "member_joined", group="h", trigger=B),
     ]
-    return Gathered(decoded(spark), events(event_records(spark, *told)), None, ("by hand",))
+    return known_of_fleet(decoded(spark), events(event_records(spark, *told)))
 
 
 def test_all_that_is_known_of_a_group_with_a_bad_incident_makes_its_picture(spark: SparkSession) -> None:
     row = a_row("killed", "g", clients=["client-b@host-b"], from_ms=955_000, to_ms=1_000_100)
-    known = known_of_drawn(gathered(spark), table(spark, INCIDENTS, [row]))
+    known = entries_of_drawn(known_of_a_kill(spark), table(spark, INCIDENTS, [row]))
     entries = values_of(Entry, [each.asDict(recursive=True) for each in known.collect()])
     picture = picture_of("g", entries, [incident_object(row)], now_ms=1_100_000)
     assert picture.members[0].name == "client-b@host-b"

@@ -47,7 +47,8 @@ class Entry(NamedTuple):
 class Told(NamedTuple):
     """Rows about one session of a group, in any order.
 
-    `opening` is the GROUP_RECORD before the session; None: there is none. `records` are GROUP_RECORDs, `last_commits` LAST_COMMITs;
+    `opening` is the last GROUP_RECORD before the session, with all `members` as they were then; None: there is none. `records` are
+    GROUP_RECORDs, `last_commits` LAST_COMMITs;
     `epochs` and `commits`, of a group of the new protocol, EPOCH_RECORDS and COMMITTED of `told`.
     """
 

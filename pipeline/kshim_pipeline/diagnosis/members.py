@@ -44,7 +44,6 @@ GROUP_RECORD: Final = StructType([
     ]))),
     StructField("came",           ArrayType(MEMBER)),             # new since the record before, or not as before
     StructField("gone",           ArrayType(StringType())),       # ids of those that are no longer in it
-    StructField("members",        ArrayType(MEMBER)),             # all of them, in their order
 ])
 """A record of a group, with its changes."""
 

@@ -12,14 +12,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kshim.explain.facts import DEFAULT_SESSION_MS, HEARTBEAT_MS, RETURN_MS, Kind
-from kshim_pipeline.diagnosis.facts import Entry
-from kshim_pipeline.diagnosis.typed_rows import schema_of
+from kshim_pipeline.diagnosis.entries import ENTRIES
 from kshim_pipeline.model.shape import null
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-ENTRIES: Final = schema_of(Entry)
+    from kshim_pipeline.materialize import Materialize
 
 HOSTS: Final = 10
 """Of so many hosts a group is told when members on them fell silent together with one of its own; its own host first."""
@@ -34,71 +33,68 @@ _ENDS: Final = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 _ASKED: Final = ("asked", "asked_session")
 
 
-def neighbours(entries: DataFrame) -> DataFrame:
+def neighbours(entries: DataFrame, materialize: Materialize) -> DataFrame:
     """Rows of ENTRIES of other groups, with `asked` and `asked_session`, the session of a group for which they are."""
     entries = entries.where("not is_before")
-    asked = _asked(entries)
-    facts = _with_ends(entries.where("fact is not null"))
-    on_host = F.coalesce("fact.member.host", "fact.phases.last_to_join.host") == F.col("host")
-    is_then = (F.col("fact.ts_ms") <= F.col("to_ms") + RETURN_MS) & (F.col("until_ms") >= F.col("from_ms") - RETURN_MS)
+    asked = materialize("asked hosts", _asked(entries))
+    facts = entries.where("ts_ms is not null")
+    is_then = (F.col("ts_ms") <= F.col("to_ms") + RETURN_MS) & (F.col("until_ms") >= F.col("from_ms") - RETURN_MS)
     is_other = F.col("group") != F.col("asked")
-    there = facts.join(asked, on_host & is_then & is_other)
+    on_host = F.coalesce("host", "last_host") == F.col("asked_host")
+    there = _with_ends(facts.join(asked, on_host, "left_semi"), facts).join(asked, on_host & is_then & is_other)
     # What their groups did meanwhile: members that took part in a rebalance were not silent.
     groups = there.select(*_ASKED, "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
-    completed = facts.where(_is(Kind.COMPLETED)).join(groups, (F.col("group") == F.col("_group")) & is_then)
+    completed = facts.where(_is(Kind.COMPLETED)).withColumn("until_ms", F.col("ts_ms"))
+    completed = completed.join(groups, (F.col("group") == F.col("_group")) & is_then)
     found = there.unionByName(completed, allowMissingColumns=True).select(*_ASKED, *ENTRIES.names)
-    stops = _stops(entries).join(
-        _spans(entries), is_other & F.col("fact.ts_ms").between(F.col("from_ms"), F.col("to_ms"))
-    )
+    stops = _stops(entries).join(_spans(entries), is_other & F.col("ts_ms").between(F.col("from_ms"), F.col("to_ms")))
     together = found.unionByName(stops.select(*_ASKED, *ENTRIES.names))
-    once = {"_source": F.col("fact.source"), "_member_id": F.col("fact.member.member_id")}
-    return together.withColumns(once).dropDuplicates([*_ASKED, "group", *once]).drop(*once)
+    return together.dropDuplicates([*_ASKED, "group", "source", "member_id"])
 
 
 def _spans(entries: DataFrame) -> DataFrame:
     """`asked`, `asked_session`, `from_ms`, `to_ms`: of each session, and a while before and after it."""
     return entries.groupBy(F.col("group").alias("asked"), F.col("session").alias("asked_session")).agg(
-        (F.min("fact.ts_ms") - _AROUND_MS).alias("from_ms"), (F.max("fact.ts_ms") + _AROUND_MS).alias("to_ms")
+        (F.min("ts_ms") - _AROUND_MS).alias("from_ms"), (F.max("ts_ms") + _AROUND_MS).alias("to_ms")
     )
 
 
 def _stops(entries: DataFrame) -> DataFrame:
     """Where a broker was stopped, and where a coordinator was loaded, one of many groups: nobody could join meanwhile."""
     rows = entries.where(_is(Kind.STOPPING, Kind.LOADED)).select(F.struct(*ENTRIES.names).alias("_first"))
-    when = F.floor(F.col("_first.fact.ts_ms") / HEARTBEAT_MS)
-    first = rows.groupBy(F.col("_first.fact.kind"), when).agg(F.min_by("_first", "_first.fact.ts_ms").alias("_first"))
+    when = F.floor(F.col("_first.ts_ms") / HEARTBEAT_MS)
+    first = rows.groupBy(F.col("_first.kind"), when).agg(F.min_by("_first", "_first.ts_ms").alias("_first"))
     return first.select("_first.*")
 
 
 def _asked(entries: DataFrame) -> DataFrame:
-    """`asked`, `asked_session`, `host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
+    """`asked`, `asked_session`, `asked_host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
 
     Or when the group waited for one on that host, which was perhaps silent for less than its session timeout. And hosts of members
     of the group itself that fell silent together: that others there went on tells what it was not.
     """
-    session_ms = F.coalesce("profile.session_ms", F.lit(DEFAULT_SESSION_MS))
-    ended_ms = F.col("fact.ts_ms")
-    last_ms = F.col("fact.activity.last_request_ms")
+    session_ms = F.coalesce("session_ms", F.lit(DEFAULT_SESSION_MS))
+    ended_ms = F.col("ts_ms")
+    last_ms = F.col("last_request_ms")
     silent_ms = F.when(last_ms.isNull(), ended_ms - session_ms).otherwise(F.least(last_ms, ended_ms))
     # Commits, from which records show when a member was last heard of, are rarer than heartbeats.
-    within_ms = F.when(F.col("fact.is_observed"), F.lit(HEARTBEAT_MS)).otherwise(session_ms / 2)
-    silent = entries.where(_is(Kind.EXPIRED) & F.col("fact.member.host").isNotNull()).select(
+    within_ms = F.when(F.col("is_observed"), F.lit(HEARTBEAT_MS)).otherwise(session_ms / 2)
+    silent = entries.where(_is(Kind.EXPIRED) & F.col("host").isNotNull()).select(
         "group",
         "session",
-        F.col("fact.member.host").alias("host"),
+        "host",
         silent_ms.alias("from_ms"),
         ended_ms.alias("to_ms"),
         within_ms.cast("long").alias("within_ms"),
         F.lit(True).alias("is_silent"),
     )
-    phases = "fact.phases"
-    took_ms = F.coalesce(f"{phases}.sync_ms", F.lit(0)) + F.coalesce(f"{phases}.join_ms", f"{phases}.last_wait_ms")
-    waited = entries.where(F.col(f"{phases}.last_wait_ms") > HEARTBEAT_MS).select(
+    took_ms = F.coalesce("sync_ms", F.lit(0)) + F.coalesce("join_ms", "last_wait_ms")
+    waited = entries.where(F.col("last_wait_ms") > HEARTBEAT_MS).select(
         "group",
         "session",
-        F.col(f"{phases}.last_to_join.host").alias("host"),
+        F.col("last_host").alias("host"),
         (ended_ms - took_ms).alias("from_ms"),
-        (ended_ms - took_ms + F.col(f"{phases}.last_wait_ms")).alias("to_ms"),
+        (ended_ms - took_ms + F.col("last_wait_ms")).alias("to_ms"),
         F.lit(RETURN_MS).cast("long").alias("within_ms"),
         F.lit(False).alias("is_silent"),
     )
@@ -118,13 +114,13 @@ def _asked(entries: DataFrame) -> DataFrame:
     hosts = pairs.select(
         F.col("one.group").alias("asked"),
         F.col("one.session").alias("asked_session"),
-        F.col("other.host").alias("host"),
+        F.col("other.host").alias("asked_host"),
         F.col("one.from_ms").alias("from_ms"),
         F.col("one.to_ms").alias("to_ms"),
         (~is_same_host).alias("_is_other"),
     )
     hosts = hosts.unionByName(_together(own)).distinct()
-    order = Window.partitionBy(*_ASKED, "from_ms", "to_ms").orderBy("_is_other", "host")
+    order = Window.partitionBy(*_ASKED, "from_ms", "to_ms").orderBy("_is_other", "asked_host")
     return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n", "_is_other")
 
 
@@ -137,22 +133,25 @@ def _together(own: DataFrame) -> DataFrame:
     return near.select(
         F.col("group").alias("asked"),
         F.col("session").alias("asked_session"),
-        *("host", "from_ms", "to_ms"),
+        F.col("host").alias("asked_host"),
+        *("from_ms", "to_ms"),
         F.lit(False).alias("_is_other"),
     )
 
 
-def _with_ends(facts: DataFrame) -> DataFrame:
-    """With `until_ms`: of a fact with which a membership begins, when it ends; of others, when they happened."""
-    ended = facts.where(_is(*_ENDS)).select("group", F.col("fact.member.member_id").alias("_id"), "fact.ts_ms")
-    replaced = facts.where(_is(Kind.REPLACED)).select("group", F.col("fact.other_id").alias("_id"), "fact.ts_ms")
-    ends = ended.unionByName(replaced).groupBy("group", "_id").agg(F.max("ts_ms").alias("_end_ms"))
-    member_id = F.when(_is(*_BEGINS), F.col("fact.member.member_id")).otherwise(null("string"))
-    begun = facts.withColumn("_id", member_id).join(ends, ["group", "_id"], "left")
+def _with_ends(rows: DataFrame, facts: DataFrame) -> DataFrame:
+    """Some of the facts with `until_ms`: of one with which a membership begins, when it ends; of others, when they happened."""
+    ended = facts.where(_is(*_ENDS)).select("group", F.col("member_id").alias("_id"), "ts_ms")
+    replaced = facts.where(_is(Kind.REPLACED)).select("group", F.col("other_id").alias("_id"), "ts_ms")
+    member_id = F.when(_is(*_BEGINS), F.col("member_id")).otherwise(null("string"))
+    begun = rows.withColumn("_id", member_id)
+    begins = begun.select("group", "_id").distinct()
+    mine = ended.unionByName(replaced).join(begins, ["group", "_id"], "left_semi")
+    ends = mine.groupBy("group", "_id").agg(F.max("ts_ms").alias("_end_ms"))
     forever = F.lit(1 << 62)
-    until_ms = F.when(_is(*_BEGINS), F.coalesce("_end_ms", forever)).otherwise(F.col("fact.ts_ms"))
-    return begun.withColumn("until_ms", until_ms).drop("_id", "_end_ms")
+    until_ms = F.when(_is(*_BEGINS), F.coalesce("_end_ms", forever)).otherwise(F.col("ts_ms"))
+    return begun.join(ends, ["group", "_id"], "left").withColumn("until_ms", until_ms).drop("_id", "_end_ms")
 
 
 def _is(*kinds: Kind) -> Column:
-    return F.col("fact.kind").isin(*(kind.name for kind in kinds))
+    return F.col("kind").isin(*(kind.name for kind in kinds))

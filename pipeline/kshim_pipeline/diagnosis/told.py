@@ -1,10 +1,9 @@
-"""All that is known of each group as one table, and its history cut into sessions at quiet times."""
+"""All that is known of each group as one table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kshim_pipeline.materialize import Materialize
-
-ENOUGH_ROWS: Final = 2_000
-"""A history is cut at the first quiet time after so many rows, again and again. What has fewer is not cut."""
-
-MOST_ROWS: Final = 20_000
-"""Without a quiet time in so many rows it is cut all the same, so that they fit in memory."""
-
-QUIET_MS: Final = 600_000
-"""Quiet is so long a time without anything; for groups with long timeouts, twice the longest."""
 
 
 def _some(*names: str) -> StructType:
@@ -103,46 +93,3 @@ def _of(rows: DataFrame, group: Column, at: str, kind: str) -> DataFrame:
     """Rows of a table as one column of _TOLD."""
     thing = F.struct(*KINDS[kind].names).alias(kind)
     return shaped(rows.select(group.alias("group_id"), F.col(at).alias("ts_ms"), thing), _TOLD)
-
-
-def in_sessions(rows: DataFrame, *, enough_rows: int = ENOUGH_ROWS, most_rows: int = MOST_ROWS) -> DataFrame:
-    """Rows of `told` with `session`, numbered from 0 in each group, and `opening`.
-
-    `opening` is the last GROUP_RECORD of the session before, with all its `members`, which the records of a session do not have: a
-    row of its own. A group of the new protocol is not cut: its records say what changed, and to know what it is all of them
-    have to be read.
-    """
-    order = Window.partitionBy("group_id").orderBy("ts_ms")
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    timeout_ms = F.coalesce(F.max("timeout_ms").over(before), F.lit(0))
-    numbered = rows.withColumns(
-        {
-            "_n": F.row_number().over(order),
-            "_is_quiet": (F.col("ts_ms") - F.lag("ts_ms").over(order) > F.greatest(F.lit(QUIET_MS), 2 * timeout_ms))
-            & ~F.max(F.col("epoch").isNotNull()).over(before),
-        }
-    ).withColumn("_quiet_n", F.coalesce(F.last(F.when(F.col("_is_quiet"), F.col("_n")), True).over(before), F.lit(0)))
-    is_enough = F.floor(F.col("_n") / enough_rows) > F.floor(F.col("_quiet_n") / enough_rows)
-    is_most = (F.col("_n") % most_rows == 0) & (F.col("_n") - F.col("_quiet_n") >= most_rows)
-    is_cut = F.coalesce(F.col("_is_quiet") & is_enough, F.lit(False)) | (is_most & F.col("epoch").isNull())
-    group, session = Window.partitionBy("group_id"), Window.partitionBy("group_id", "session")
-    cut = numbered.withColumn("session", F.sum(is_cut.cast("int")).over(order).cast("int"))
-    is_last = F.col("record.number") == F.max("record.number").over(session)
-    has_next = F.col("session") < F.max("session").over(group)
-    marked = cut.withColumn("_ends", F.coalesce(is_last & has_next, F.lit(False)))
-    own = F.struct(F.col("session"), F.lit(False).alias("is_opening"))
-    next_one = F.struct((F.col("session") + 1).alias("session"), F.lit(True).alias("is_opening"))
-    told_to = marked.withColumn(
-        "_of", F.explode(F.when(F.col("_ends"), F.array(own, next_one)).otherwise(F.array(own)))
-    )
-    is_opening, record = F.col("_of.is_opening"), F.col("record")
-    without_all = F.when(
-        record.isNotNull(), record.withField("members", F.lit(None).cast(GROUP_RECORD["members"].dataType))
-    )
-    return told_to.select(
-        "group_id",
-        F.col("_of.session").alias("session"),
-        F.when(is_opening, record).alias("opening"),
-        F.when(~is_opening, without_all).alias("record"),
-        *(name for name in KINDS if name != "record"),
-    )

@@ -36,14 +36,16 @@ def build(
 
     `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; None is empty.
     Several tables are derived from the same rows: to use more than one, cache the inputs and pass a `materialize` for
-    shared steps.
+    shared steps, some of which are tables and have their names.
     """
     materialize = materialize or (lambda _, frame: frame)
     decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded
     followed = materialize("epochs", epochs(decoded))
     taken = materialize("snapshots", snapshots(decoded, followed))
-    of_records = materialize("memberships of records", memberships(taken))
-    generations = materialize("generations of records", of_generations.generations(taken))
+    # Where there are no events these are the tables themselves.
+    of = "" if events is None else " of records"
+    of_records = materialize(f"memberships{of}", memberships(taken))
+    generations = materialize(f"generations{of}", of_generations.generations(taken))
     tables = {
         "generations": generations,
         "memberships": of_records,

@@ -67,26 +67,19 @@ def memberships(snapshots: DataFrame) -> DataFrame:
     rows = rows.withColumn(
         "change", F.when(~was_there, "joined").when(is_other_id, "replaced").otherwise("kept")
     ).withColumn("replaced_member_id", F.when(F.col("change") == "replaced", F.col("_before.member_id")))
-    present = rows.where("is_generation or change != 'kept'")
     stays = F.coalesce(F.col("_after") == F.col("number") + 1, F.lit(False))
-    gone = rows.where(~stays & F.col("_next.next_generation_id").isNotNull()).select(
-        "group_id",
-        "group_type",
-        "incarnation",
-        F.col("_next.next_generation_id").alias("generation_id"),
-        F.col("_next.next_ts_ms").alias("ts_ms"),
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "owner",
-        F.lit("left").alias("change"),
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        F.lit("records").alias("source"),
-        F.col("_next.next_evidence").alias("evidence"),
+    is_told = F.expr("is_generation or change != 'kept'")
+    was_lost = ~stays & F.col("_next.next_generation_id").isNotNull()
+    # A member may be told of twice, in this generation and as gone in the next: rows are read once all the same.
+    told = rows.withColumn(
+        "_is_gone", F.explode(F.array_compact(F.array(F.when(is_told, F.lit(False)), F.when(was_lost, F.lit(True)))))
     )
-    return shaped(present, MEMBERSHIPS).unionByName(shaped(gone, MEMBERSHIPS))
+    is_gone = F.col("_is_gone")
+    of_the_next = {"generation_id": "next_generation_id", "ts_ms": "next_ts_ms", "evidence": "next_evidence"}
+    columns = {name: F.when(is_gone, F.col(f"_next.{of}")).otherwise(F.col(name)) for name, of in of_the_next.items()}
+    columns |= {name: F.when(~is_gone, F.col(name)) for name in ("is_leader", "partitions", "replaced_member_id")}
+    columns["change"] = F.when(is_gone, "left").otherwise(F.col("change"))
+    return shaped(told.withColumns(columns), MEMBERSHIPS)
 
 
 def memberships_of_events(events: DataFrame) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
 from kshim_pipeline.diagnosis.findings import findings_of
-from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
+from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet, known_of_fleet
 from kshim_pipeline.diagnosis.settled import settled
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.folder import folder_at
@@ -20,7 +20,7 @@ from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.report.published import Publication, Publications, published_in
-from kshim_pipeline.report.worst import known_of_drawn
+from kshim_pipeline.report.worst import entries_of_drawn
 from kshim_pipeline.setup.session import fit
 from kshim_pipeline.what_if.compare import compare
 from kshim_pipeline.what_if.membership_changes import membership_changes
@@ -63,7 +63,7 @@ class Results(NamedTuple):
 
     @property
     def known(self) -> DataFrame:
-        """ENTRIES of `kshim_pipeline.diagnosis.neighbours`: all that is known of the groups that a page draws."""
+        """Rows of `kshim_pipeline.diagnosis.facts.Entry`: all that is known of the groups that a page draws."""
         return self.others["known"]
 
     @property
@@ -75,25 +75,29 @@ class Results(NamedTuple):
 def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -> Results:
     """All results, each computed and stored with `materialize` when it is first used."""
 
+    stored: dict[str, DataFrame] = {}
+
     def on_the_way(name: str, frame: DataFrame) -> DataFrame:
+        if name in _MODEL:
+            stored[name] = materialize(f"{_TABLES}{name}", frame)
+            return stored[name]
         return materialize(f"{_WORK}/{name.replace(' ', '_')}", frame)
 
     built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
     window = gathered.window
     built["rebalances"] = window.touched(built["rebalances"], "ts_ms")
     built |= {name: frame for name in _IF_READ if (frame := getattr(gathered, name)) is not None}
-    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under=_TABLES)
+    makers = {name: partial(built.__getitem__, name) for name in built}
+    tables = OnDemand(makers, materialize, under=_TABLES, made=stored)
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under=_ANALYSES)
 
+    @cache
+    def known() -> DataFrame:
+        return known_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+
     def found() -> DataFrame:
-        incidents = incidents_of_fleet(
-            gathered.decoded,
-            gathered.events,
-            gathered.log_lines,
-            since_ms=window.read_since_ms,
-            materialize=on_the_way,
-        )
+        incidents = incidents_of_fleet(known(), since_ms=window.read_since_ms, materialize=on_the_way)
         return window.touched(incidents, "from_ms", "to_ms")
 
     def of_analyses() -> DataFrame:
@@ -103,7 +107,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
         {
             "incidents": found,
             "findings": lambda: findings_of(others["incidents"]).unionByName(of_analyses()),
-            "known": lambda: known_of_drawn(gathered, others["incidents"]),
+            "known": lambda: entries_of_drawn(known(), others["incidents"]),
             "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
         },
         materialize,

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.diagnosis.of_fleet import known_of_groups
+from kshim_pipeline.diagnosis.of_fleet import entries_of_groups
 from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
 from kshim_pipeline.report.incidents import incident_object, worst_first
 from kshim_pipeline.report.page import GroupSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from kshim_pipeline.report.gather import Gathered
 
 INCIDENTS_SHOWN: Final = 200
 GROUPS_SHOWN: Final = 500
@@ -40,10 +38,9 @@ def drawn_groups(rows: Rows) -> list[str]:
     return list(names)[:GROUPS_DRAWN]
 
 
-def known_of_drawn(gathered: Gathered, incidents: DataFrame) -> DataFrame:
-    """ENTRIES: all that is known of the groups with the worst incidents."""
-    groups = drawn_groups(worst_incidents(incidents))
-    return known_of_groups(groups, gathered.decoded, gathered.events, gathered.log_lines)
+def entries_of_drawn(known: DataFrame, incidents: DataFrame) -> DataFrame:
+    """Of all that is `known` (ENTRIES), that of the groups with the worst incidents, as `entries_of_groups` has it."""
+    return entries_of_groups(known, drawn_groups(worst_incidents(incidents)))
 
 
 def lags(commits: DataFrame, log_ends: DataFrame | None) -> DataFrame:

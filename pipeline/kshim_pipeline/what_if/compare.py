@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def fleet_totals(costs: DataFrame) -> DataFrame:
     return costs.groupBy("strategy").agg(*(F.sum(name).alias(name) for name in _COUNTS))
 
 
-def replay_group(rows: Sequence[Row]) -> Iterator[Row]:
+def replay_group(rows: Iterable[Row]) -> Iterator[Row]:
     """The changes of one group, in any order, under every strategy: rows of CHANGES -> rows of COSTS."""
     ordered = sorted(rows, key=itemgetter("at_ms"))
     changes = [Change(*itemgetter(*Change._fields)(row)) for row in ordered]
