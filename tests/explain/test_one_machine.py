@@ -361,6 +361,17 @@ def test_who_was_told_late_of_a_rebalance_has_not_polled_slowly() -> None:
         assert [name for name, _ in causes_of(story) if name == "slow_poll"] == cause
 
 
+def test_how_late_members_usually_hear_of_a_rebalance_says_nothing_of_how_long_their_polls_take() -> None:
+    story = three_on_one_host()
+    for number in range(4):
+        at_ms = HOUR + number * MINUTE
+        story.joins(at_ms, f"d{number}", host=HERE, completes=False)
+        story.completes(at_ms + 2_500, waited_for="b", wait_ms=2_400, other_wait_ms=900, told_ms=2_390)
+    story.joins(2 * HOUR, "e", host=HERE, completes=False)
+    story.completes(2 * HOUR + 4_000, waited_for="b", wait_ms=3_900, other_wait_ms=900, told_ms=700)
+    assert ("slow_poll", (f"b@{HERE}",)) in causes_of(story)
+
+
 def test_an_event_tells_who_took_longest_since_it_was_told_of_the_rebalance() -> None:
     waits = [wait("a", wait_ms=9_100, told_ms=9_000), wait("b", wait_ms=4_000, told_ms=200), wait("c", wait_ms=3_100)]
     fields = {"waits": waits, "join_ms": 9_100, "sync_ms": 5, "protocol": "range", "leader_id": "a", "to_generation": 2}

@@ -187,7 +187,7 @@ def _grown(group: Group) -> dict[int, Fact]:
 
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
     completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED and fact.phases is not None]
-    usual_ms = _usual_ms(fact.phases.last_wait_ms or 0 for fact in completed if fact.phases)
+    usual_ms = _usual_ms(_polling_ms(fact.phases) for fact in completed if fact.phases)
     usual_join_ms = _usual_ms(fact.phases.join_ms for fact in completed if fact.phases and fact.phases.join_ms)
     for fact in completed:
         phases = fact.phases
@@ -206,16 +206,19 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         # healthy members take about as long as those of the others.
         # In the new protocol the wait begins when it is told, with its heartbeat.
         heartbeat_ms = 0 if phases.has_epochs else min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
-        if wait_ms > max(
-            heartbeat_ms + POLL_MS if phases.last_told_ms is None else phases.last_told_ms + 2 * POLL_MS,
-            _UNUSUAL * usual_ms,
-            min(_UNUSUAL * (phases.other_wait_ms or 0), _POLLS_MS),
-        ):
+        least_ms = heartbeat_ms + POLL_MS if phases.last_told_ms is None else 2 * POLL_MS
+        is_long = _polling_ms(phases) > max(least_ms, _UNUSUAL * usual_ms)
+        if is_long and wait_ms > min(_UNUSUAL * (phases.other_wait_ms or 0), _POLLS_MS):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
             if phases.has_epochs:  # it may have been told in an epoch before
                 began_ms = fact.ts_ms - max(phases.join_ms or 0, wait_ms) - HEARTBEAT_MS
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
+
+
+def _polling_ms(phases: Phases) -> int:
+    """How long the last to join let the others wait after it had been told, or, where it is not known when that was, in all."""
+    return (phases.last_wait_ms or 0) - (phases.last_told_ms or 0)
 
 
 def _usual_ms(durations_ms: Iterable[int]) -> float:
