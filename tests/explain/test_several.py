@@ -1079,3 +1079,54 @@ def test_a_client_with_a_short_rebalance_timeout_that_comes_and_goes_every_quart
         at_ms = HOUR + again * 15 * SECOND
         story.leaves(at_ms, "one").joins(at_ms + 3 * SECOND, "one")
     assert causes_of(story) == ["one_by_one_start", "flapping"]
+
+
+def test_a_process_that_is_closed_again_within_seconds_of_its_start_is_flapping_after_two_times() -> None:
+    for life_ms, expected in ((5 * SECOND, ["flapping"]), (5 * MINUTE, ["restart", "restart"])):
+        story = a_group_of_three()
+        story.leaves(HOUR, "one").joins(HOUR + 6 * SECOND, "one")
+        story.leaves(HOUR + 6 * SECOND + life_ms, "one").joins(HOUR + 12 * SECOND + life_ms, "one")
+        assert causes_of(story)[1:] == expected
+
+
+def test_a_process_that_crashes_as_soon_as_its_predecessors_session_lets_it_in_is_in_a_crash_loop() -> None:
+    story = a_group_of_three()
+    for at_ms, back_ms in ((HOUR, HOUR + 20 * SECOND), (HOUR + 50 * SECOND, HOUR + 62 * SECOND)):
+        story.joins(back_ms, "one", completes=False)
+        closed = activity(last_request_ms=at_ms, closed_ms=at_ms + SECOND, closed_by="client")
+        story.expires(at_ms + SESSION_MS, "one", activity=closed, completes=False)
+        story.completes(at_ms + SESSION_MS + 100)
+    assert causes_of(story) == ["one_by_one_start", "crash_loop"]
+
+
+def test_a_member_that_adds_a_topic_which_the_group_had_long_before_changed_its_subscription() -> None:
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    removed = Subscription(("orders",), removed=("orders-eu",))
+    story = (
+        a_group_of_three()
+        .requests(HOUR, "one", subscription=added)
+        .requests(HOUR + MINUTE, "one", subscription=removed)
+    )
+    story.requests(2 * HOUR, "one", subscription=added)
+    assert causes_of(story)[-1] == "subscription_changed"
+
+
+def test_one_process_that_falls_silent_in_all_its_groups_stood_still_and_is_no_cut_network() -> None:
+    for names, cause in ((("worker", "worker"), "paused"), (("worker-a", "worker-b"), "host_stalled")):
+        story = Story()
+        for name, group in zip(names, ("billing", "orders"), strict=True):
+            story.joins(0, name, group=group, host="10.0.0.7", connection=group)
+            story.joins(300, f"{group}-b", group=group, host="10.0.0.8")
+        for name, group in zip(names, ("billing", "orders"), strict=True):
+            silent = activity(last_request_ms=HOUR + SECOND, connection=group)
+            story.expires(HOUR + SESSION_MS, name, group=group, activity=silent)
+            story.joins(HOUR + 2 * MINUTE, name, group=group, host="10.0.0.7", connection=group, opened_ms=0)
+        assert {each for each in causes_of(story) if each != "one_by_one_start"} == {cause}
+
+
+def test_a_pod_that_is_replaced_by_one_on_another_node_was_restarted() -> None:
+    story = Story()
+    for number, pod in enumerate(("api-7d9fbc6-x2z9q", "api-7d9fbc6-nwhgc", "api-7d9fbc6-b4kdv")):
+        story.joins(number * 300, pod, host=f"10.0.0.{number}")
+    story.leaves(HOUR, "api-7d9fbc6-x2z9q").joins(HOUR + 10 * SECOND, "api-7d9fbc6-q8rtz", host="10.0.0.9")
+    assert causes_of(story) == ["one_by_one_start", "restart"]

@@ -103,14 +103,15 @@ def test_clients_of_two_groups_with_the_id_of_their_library_are_not_the_same_pro
         assert len([each for each in story.incidents() if each.cause.keyword == "one_by_one_start"]) == count
 
 
-def test_an_instance_id_that_two_groups_have_is_used_twice_in_each_of_them() -> None:
-    story = Story()
-    for number, group in enumerate(GROUPS):
-        story.joins(number * 300, "till-1", group=group, static=True)
-    for again in range(4):
+def test_an_instance_id_that_two_groups_have_is_used_twice_by_the_same_processes_if_at_the_same_time() -> None:
+    for apart_ms, expected in ((100, [("billing", "mail")]), (MINUTE, [("billing",), ("mail",)])):
+        story = Story()
         for number, group in enumerate(GROUPS):
-            living = activity(last_request_ms=HOUR + again * 5 * SECOND)
-            at_ms = HOUR + again * 5 * SECOND + number * 100
-            story.replaces(at_ms, "till-1", group=group, host=f"10.0.0.{again}", activity=living)
-    found = [each for each in story.incidents() if each.cause.keyword == "duplicate_instance"]
-    assert [each.groups for each in found] == [("billing",), ("mail",)]
+            story.joins(number * 300, "till-1", group=group, static=True)
+        for number, group in enumerate(GROUPS):
+            for again in range(4):
+                at_ms = HOUR + again * 5 * SECOND + number * apart_ms
+                living = activity(last_request_ms=at_ms)
+                story.replaces(at_ms, "till-1", group=group, host=f"10.0.0.{again}", activity=living)
+        found = [each for each in story.incidents() if each.cause.keyword == "duplicate_instance"]
+        assert [each.groups for each in found] == expected

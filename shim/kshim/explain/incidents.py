@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
+from kshim.explain.client_names import is_of_library
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, Fact, Known, Profile
@@ -32,10 +32,6 @@ CERTAIN_ENOUGH = 0.75
 is the first alternative."""
 
 
-_OF_LIBRARY = re.compile(r"(rdkafka|kgo|sarama|kafkajs|(kafka-python|aiokafka)-[\d.]+|consumer-.+-\d+)@")
-"""Of librdkafka, franz-go, sarama, KafkaJS, kafka-python, aiokafka, and of Java's consumers, whose group it has in its middle."""
-
-
 _INCIDENT = -2.0
 """The log odds of one incident more: incidents are rare, so several at the same time are improbable if one explains all."""
 
@@ -55,7 +51,7 @@ class Timeouts(NamedTuple):
     rebalance_ms: int | None = None
 
 
-_OF_ONE_GROUP = (Cause.UNKNOWN, Cause.SHARED_GROUP_ID, Cause.DUPLICATE_INSTANCE)
+_OF_ONE_GROUP = (Cause.UNKNOWN, Cause.SHARED_GROUP_ID)
 """What is of a group by itself, also where clients of another one have the same names: instance ids are those of a group."""
 
 
@@ -88,7 +84,7 @@ class Incident(NamedTuple):
                 who = (self.host or "",)
             case Subject.CLIENT if not self.clients:  # it may be another one each time
                 who = (*self.groups, str(self.from_ms))
-            case _ if self.cause in _OF_ONE_GROUP or all(map(_is_of_library, self.clients)):
+            case _ if self.cause in _OF_ONE_GROUP or all(map(is_of_library, self.clients)):
                 who = (*self.groups, *self.clients)
             case _:
                 who = self.clients
@@ -98,11 +94,6 @@ class Incident(NamedTuple):
     def is_observed(self) -> bool:
         """Whether a broker said what happened, rather than records before and after it."""
         return all(each.fact.is_observed for each in self.disturbances)
-
-
-def _is_of_library(client: str) -> bool:
-    """Whether a client has the id that its library has where none is set: clients of one name in two groups are rarely the same then."""
-    return _OF_LIBRARY.match(client) is not None
 
 
 class _Chosen(NamedTuple):
@@ -275,6 +266,8 @@ def together(incidents: Iterable[Incident]) -> list[Incident]:
 def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
     apart_ms = each.from_ms - max(before.to_ms for before in part)
     is_again = not {name for before in part for name in before.groups}.isdisjoint(each.groups)
+    if each.cause is Cause.DUPLICATE_INSTANCE and not is_again:  # an instance id is of one group; two processes may be members of several
+        return each.from_ms - part[0].from_ms <= HEARTBEAT_MS
     if each.cause in _ONCE:
         return apart_ms <= HEARTBEAT_MS and not is_again
     if each.cause in _ONCE_OF_ALL:

@@ -51,19 +51,35 @@ def link(lives: Sequence[Life], known: Known) -> None:
 
 
 def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str, list[Life]], known: Known) -> None:
-    """Processes whose client id is new each time, as of pods: one of the same kind and host that came soon after."""
-    alike: dict[tuple[str, str | None], list[Life]] = defaultdict(list)
-    for life in ended:
-        if life.next is None and life.member.instance_id is None and life.member.host is not None:
-            alike[stem(life.member.client_id), life.member.host].append(life)
-    left = {kind: _Ended(mine, known) for kind, mine in alike.items()}
+    """Processes whose client id is new each time, as of pods: one of the same kind that came soon after.
+
+    One on the same host is preferred; a pod has an address of its own, and another name where the name is generated.
+    """
     first_ms: dict[str, int] = {}
     for life in lives:
         first_ms[life.member.name] = min(life.began_ms, first_ms.get(life.member.name, life.began_ms))
-    for new in sorted((life for mine in free.values() for life in mine if life.previous is None), key=_begin):
-        kind = (stem(new.member.client_id), new.member.host)
-        if kind in left and first_ms[new.member.name] >= new.began_ms - START_MS:  # else its name is not new each time
-            left[kind].follow_latest(new, new.began_ms, partial(_is_soon, new))
+    came = sorted((life for mine in free.values() for life in mine), key=_begin)
+    for kind_of in (_kind_on_host, _kind_of_generated):
+        alike: dict[tuple[str, str | None], list[Life]] = defaultdict(list)
+        for life in ended:
+            kind = kind_of(life)
+            if kind is not None and life.next is None and life.member.instance_id is None:
+                alike[kind].append(life)
+        left = {kind: _Ended(mine, known) for kind, mine in alike.items()}
+        for new in came:
+            kind = kind_of(new)
+            is_new = first_ms[new.member.name] >= new.began_ms - START_MS  # else its name is not new each time
+            if new.previous is None and is_new and kind in left:
+                left[kind].follow_latest(new, new.began_ms, partial(_is_soon, new))
+
+
+def _kind_on_host(life: Life) -> tuple[str, str | None] | None:
+    return None if life.member.host is None else (stem(life.member.client_id), life.member.host)
+
+
+def _kind_of_generated(life: Life) -> tuple[str, str | None] | None:
+    kind = stem(life.member.client_id)
+    return None if kind == life.member.client_id else (kind, None)
 
 
 class _Ended:

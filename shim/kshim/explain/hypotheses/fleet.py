@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
+from kshim.explain.client_names import is_of_library
 from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
@@ -250,14 +251,14 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
                 for each in slow
                 if each.life is not None and _host(each) == host and _is_meanwhile(each, together, known)
             ]
-            if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
+            if _process_count((*together, *waited_for)) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
             # Something else may have befallen another group at the same time.
             of_groups = [
                 [each for each in together if each.group == name] for name in {each.group for each in together}
             ]
             for part in of_groups if len(of_groups) > 1 else ():
-                if len({_process(each) for each in part}) >= _MEMBERS_OF_A_HOST:
+                if _process_count(part) >= _MEMBERS_OF_A_HOST:
                     yield from _of_hosts(host, part, slow, groups, known)
 
 
@@ -324,6 +325,15 @@ def _host(each: Disturbance) -> str | None:
 
 def _process(each: Disturbance) -> int:
     return id(each.life.first) if each.life is not None else 0
+
+
+def _process_count(silent: Iterable[Disturbance]) -> int:
+    """How many processes of a host these are at least: one may be a member of several groups, with one name."""
+    of_groups: dict[str, dict[str, set[int]]] = {}
+    for each in silent:
+        name = f"{each.name} {each.group}" if is_of_library(each.name) else each.name
+        of_groups.setdefault(name, {}).setdefault(each.group, set()).add(_process(each))
+    return sum(max(map(len, of_name.values())) for of_name in of_groups.values())
 
 
 def _fell_silent(each: Disturbance) -> bool:

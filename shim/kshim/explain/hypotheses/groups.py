@@ -24,7 +24,7 @@ from kshim.explain.weigh import Evidence, Step
 def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """All hypotheses about several disturbances of the group."""
     yield from deploys(group, found, known)
-    yield from loops(found, known)
+    yield from loops(group, found, known)
     yield from starts(group, found, known)
     yield from shared_group_ids(group, found, known)
     yield from found_topics(found, known)

@@ -14,19 +14,20 @@ from kshim.explain.facts import RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import IRREGULAR, chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
+from kshim.explain.lives import Group
 from kshim.explain.weigh import Evidence, Step, weight
 
 
-def loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """One client was gone again and again."""
     of_clients: dict[int, list[Disturbance]] = {}
     for each in found:
         if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
             of_clients.setdefault(id(each.life.first), []).append(each)
-    around = _Around(found)
+    around = _Around(group, found)
     for mine in of_clients.values():
         for chain in chains(mine, known):
-            for part in _alike(chain):
+            for part in _alike(chain, around):
                 if len(part) >= 2:
                     yield from _loop(part, around, known)
 
@@ -34,7 +35,8 @@ def loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
 class _Around:
     """All that happened to a group, to look up what lies near in time."""
 
-    def __init__(self, found: Sequence[Disturbance]) -> None:
+    def __init__(self, group: Group, found: Sequence[Disturbance]) -> None:
+        self._group = group
         self._arrived = sorted((each for each in found if each.what is What.ARRIVED), key=lambda each: each.from_ms)
         self._arrived_ms = [each.from_ms for each in self._arrived]
         self._of_life = {id(each.life): each for each in reversed(self._arrived)}
@@ -53,6 +55,15 @@ class _Around:
         end = bisect_right(self._arrived_ms, first.from_ms + START_MS)
         return first if end - begin == 1 else None
 
+    def lived_ms(self, each: Disturbance) -> int | None:
+        """For how long a process was there, without the rebalance for which a dynamic member has to wait first; None: it is not known since when."""
+        if each.life is None or each.life.began_ms <= 0:
+            return None
+        began_ms = each.life.began_ms
+        if each.life.member.instance_id is None:
+            began_ms = max(began_ms, self._group.settled_ms(began_ms) or 0)
+        return max(each.from_ms - began_ms, 0)
+
     def was_in_turn(self, before: Disturbance, each: Disturbance) -> bool:
         """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
         kind = (each.what, each.fact.kind)
@@ -63,15 +74,13 @@ class _Around:
         return any(_first(one) is not _first(each) for one in self._ended[kind][begin:end])
 
 
-def _alike(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+def _alike(chain: Sequence[Disturbance], around: _Around) -> Iterator[list[Disturbance]]:
     """Parts without a life that is much longer than the others: a loop ended before it, and what ends it has causes of its own."""
-    lived_ms = [
-        each.from_ms - each.life.began_ms for each in chain[1:] if each.life is not None and each.life.began_ms > 0
-    ]
+    lived_ms = [lived for each in chain[1:] if (lived := around.lived_ms(each)) is not None]
     most_ms = max(IRREGULAR * median_low(lived_ms), START_MS) if lived_ms else START_MS
     part: list[Disturbance] = []
     for each in chain:
-        if part and each.life is not None and each.from_ms - each.life.began_ms > most_ms:
+        if part and each.life is not None and (around.lived_ms(each) or 0) > most_ms:
             yield part
             part = []
         part.append(each)
@@ -130,12 +139,11 @@ def _repeated(
         else Evidence(f"others were replaced before {each.name} {_ended(each)} again", Step.UNLIKELY)
         for before, each in pairwise(mine)
     ]
-    if cause is Cause.CRASH_LOOP:
-        evidence += [
-            Evidence(f"{each.name} ended within seconds of its start", Step.LIKELY)
-            for each in mine[1:]
-            if each.life is not None and each.what is What.DEPARTED and each.from_ms - each.life.began_ms <= START_MS
-        ]
+    evidence += [
+        Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
+        for each in mine[1:]
+        if each.what is What.DEPARTED and (lived := around.lived_ms(each)) is not None and lived <= START_MS
+    ]
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))

@@ -142,11 +142,28 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     of_topic = [Evidence("it added topics and removed none", Step.LIKELY)] if is_addition else []
     if is_addition and _adds_alone(disturbance, group, known):
         of_topic.append(Evidence("the other members did not add them", Step.UNLIKELY))
+    if is_addition and _had_before(disturbance, group, known):
+        of_topic.append(Evidence("members of the group had subscribed to them before", Step.UNLIKELY))
     of_topic += told(Says.TOPICS_FOUND, "there were more topics to consume")
     yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
     of_force += told(Says.OWN_WORDS, "its application had a reason of its own")
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)
+
+
+def _had_before(disturbance: Disturbance, group: Group, known: Known) -> bool:
+    """Whether somebody in the group had all that was added long before: those with the same pattern find it within minutes."""
+    fact = disturbance.fact
+    member_id = fact.member.member_id if fact.member is not None else None
+    until_ms = fact.ts_ms - known.rebalance_ms(member_id)
+    had: set[str] = set()
+    for other in group.facts:
+        if other.ts_ms < fact.ts_ms and other.member is not None and other.member.member_id == member_id:
+            had |= set() if other.subscription is None else set(other.subscription.removed)
+        if other.ts_ms < until_ms:
+            had |= set() if other.subscription is None else set(other.subscription.topics)
+            had |= set() if other.phases is None else set(other.phases.partitions or ())
+    return fact.subscription is not None and set(fact.subscription.added) <= had
 
 
 def _adds_alone(disturbance: Disturbance, group: Group, known: Known) -> bool:
