@@ -393,3 +393,19 @@ def wait(client_id: str, *, wait_ms: int, told_ms: int | None = None) -> dict[st
     """Of a rebalance."""
     member = {"member_id": f"{client_id}-1", "instance_id": None, "client_id": client_id, "host": HERE}
     return {**member, "is_new": False, "wait_ms": wait_ms, "told_ms": told_ms}
+
+
+def test_processes_of_one_name_with_another_assignor_that_come_after_a_deploy_are_no_part_of_it() -> None:
+    story = Story(session_ms=SESSION_MS, rebalance_ms=MINUTE)
+    for number in range(3):
+        story.joins(2 * SECOND * number, "app", host=HERE, connection=f"old {number}")
+    for number in range(3):  # each new process is there before an old one leaves
+        at_ms = HOUR + 8 * SECOND * number
+        story.joins(at_ms, "app", host=HERE, connection=f"new {number}", completes=False).completes(at_ms + 2_900)
+        story.leaves(at_ms + 3 * SECOND, "app", completes=False).completes(at_ms + 4_000)
+    for number in range(3):
+        story.leaves(HOUR + 10 * MINUTE + 200 * number, "app", completes=number == 2)
+    for number in range(3):
+        at_ms = HOUR + 10 * MINUTE + 10 * SECOND + 300 * number
+        story.joins(at_ms, "app", host=HERE, connection=f"last {number}", assignor="cooperative-sticky")
+    assert [cause for cause, _ in causes_of(story)] == ["deploy", "assignor_changed"]

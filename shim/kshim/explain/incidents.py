@@ -52,7 +52,7 @@ class Timeouts(NamedTuple):
 
 
 _OF_ONE_GROUP = (Cause.UNKNOWN, Cause.SHARED_GROUP_ID)
-"""What is of a group by itself, also where clients of another one have the same names: instance ids are those of a group."""
+"""What is of a group by itself, also where clients of another one have the same names."""
 
 
 class Incident(NamedTuple):
@@ -266,7 +266,8 @@ def together(incidents: Iterable[Incident]) -> list[Incident]:
 def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
     apart_ms = each.from_ms - max(before.to_ms for before in part)
     is_again = not {name for before in part for name in before.groups}.isdisjoint(each.groups)
-    if each.cause is Cause.DUPLICATE_INSTANCE and not is_again:  # an instance id is of one group; two processes may be members of several
+    if each.cause is Cause.DUPLICATE_INSTANCE and not is_again:
+        # An instance id is of one group, and others may have the same; two processes with it may be members of several.
         return each.from_ms - part[0].from_ms <= HEARTBEAT_MS
     if each.cause in _ONCE:
         return apart_ms <= HEARTBEAT_MS and not is_again

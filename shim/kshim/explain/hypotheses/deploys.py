@@ -267,11 +267,13 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
 
 def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
     """What changed: in what a process offers, or, where that is unknown, from the rebalance before to that of the last process."""
+    begin_ms, end_ms = chain[0].from_ms, max(each.to_ms for each in chain)
     offered = [
         (each.name, old.subscription.assignors, new.subscription.assignors)
         for each in chain
         if each.life is not None
         and each.life.next is not None
+        and each.life.next.began_ms <= end_ms  # else it is of a later deploy
         and (old := each.life.joined) is not None
         and (new := each.life.next.joined) is not None
         and old.subscription is not None
@@ -279,7 +281,6 @@ def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | Non
     ]
     if offered:
         return next((f"{name} came back with other assignors" for name, old, new in offered if old != new), None)
-    begin_ms, end_ms = chain[0].from_ms, max(each.to_ms for each in chain)
     before = after = None
     place = bisect_right(group.completed_ms, begin_ms)
     while place > 0 and ((known := group.completed[place - 1].phases) is None or not known.protocol):
