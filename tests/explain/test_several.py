@@ -154,6 +154,18 @@ def test_a_member_that_adds_a_topic_which_the_others_do_not_add_changed_its_subs
     assert str(story.incidents(until_ms=2 * HOUR)[-1].cause) == "subscription_changed"
 
 
+def test_a_member_that_adds_a_topic_changed_its_subscription_also_where_another_one_adds_it_long_after() -> None:
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    story = a_group_of_three().requests(HOUR, "one", subscription=added).requests(3 * HOUR, "two", subscription=added)
+    known = story.known()
+    # What is known of a member is what its last record says.
+    profiles = {name: each._replace(topics=("orders", "orders-eu")) for name, each in known.profiles.items()}
+    three = story.member("three").member_id
+    profiles[three] = known.profiles[three]
+    of_records = explain(known._replace(profiles=profiles))
+    assert [str(each.cause) for each in of_records if each.from_ms == HOUR] == ["subscription_changed"]
+
+
 def test_two_members_that_add_the_same_topic_found_it_by_a_pattern() -> None:
     story = a_group_of_three()
     added = Subscription(("orders", "orders-eu"), added=("orders-eu",))

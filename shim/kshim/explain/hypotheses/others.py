@@ -187,6 +187,16 @@ def _adds_alone(disturbance: Disturbance, group: Group, known: Known) -> bool:
         and mine & set(other.subscription.topics)
     ]
     others = [life for life in group.alive_at(fact.ts_ms) if life.member.member_id != member_id]
-    # Records have what those subscribe to in the end that joined again in the same rebalance.
-    have_added = any(mine & set(known.topics(life.member.member_id)) for life in others)
+    # Records have what those subscribe to in the end that joined again in the same rebalance, unless they have added it later.
+    later = {
+        other.member.member_id
+        for other in group.facts
+        if other.subscription is not None
+        and other.member is not None
+        and other.ts_ms > fact.ts_ms + within_ms
+        and mine & set(other.subscription.added)
+    }
+    have_added = any(
+        mine & set(known.topics(life.member.member_id)) for life in others if life.member.member_id not in later
+    )
     return not adding and not have_added and bool(others)
