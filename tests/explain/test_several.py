@@ -1142,3 +1142,19 @@ def test_a_pod_that_is_replaced_by_one_on_another_node_was_restarted() -> None:
         story.joins(number * 300, pod, host=f"10.0.0.{number}")
     story.leaves(HOUR, "api-7d9fbc6-x2z9q").joins(HOUR + 10 * SECOND, "api-7d9fbc6-q8rtz", host="10.0.0.9")
     assert causes_of(story) == ["one_by_one_start", "restart"]
+
+
+def test_a_process_that_crashes_while_it_waits_for_a_rebalance_has_a_successor_before_its_session_begins() -> None:
+    story = a_group_of_three()
+
+    def crashes(at_ms: int, last_ms: int, expires_ms: int) -> None:
+        closed = activity(last_request_ms=last_ms, closed_ms=at_ms, closed_by="client")
+        story.expires(expires_ms, "one", activity=closed, completes=False).completes(expires_ms + 100)
+
+    story.joins(HOUR + 5 * SECOND, "one", completes=False)
+    crashes(HOUR, HOUR, HOUR + SESSION_MS)
+    story.joins(HOUR + SESSION_MS + 5 * SECOND, "one", completes=False)  # it crashes 5 s later, and another one comes
+    story.joins(HOUR + SESSION_MS + 15 * SECOND, "one", completes=False)
+    crashes(HOUR + SESSION_MS + SECOND, HOUR + SESSION_MS + SECOND, HOUR + 2 * SESSION_MS + SECOND)
+    crashes(HOUR + SESSION_MS + 10 * SECOND, HOUR + SESSION_MS + 5 * SECOND, HOUR + 3 * SESSION_MS + 2 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "crash_loop"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from kshim.explain.closed import OF_STREAMS
-from kshim.explain.facts import RETURN_MS, START_MS, Activity, Known
+from kshim.explain.facts import RETURN_MS, START_MS, Activity, Kind, Known
 from kshim.explain.life import Life
 
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -106,10 +106,20 @@ def _silent_ms(life: Life, known: Known) -> int:
     if life.is_forgotten:
         return life.began_ms
     if life.stopped_ms is None:
-        return life.silent_ms(known)
+        silent_ms = life.silent_ms(known)
+        closed_ms = _closed_ms(life)
+        return silent_ms if closed_ms is None else min(silent_ms, closed_ms)
     found = None if life.gone is None else life.gone.committed
     committed_ms = 0 if found is None or found.is_none else found.last_ms
     return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms, committed_ms)
+
+
+def _closed_ms(life: Life) -> int | None:
+    """When the connection of a process was closed whose session expired: that begins anew with the end of a rebalance, for dead ones, too."""
+    activity = life.activity
+    if life.gone is None or life.gone.kind is not Kind.EXPIRED or activity is None or activity.closed_by != "client":
+        return None
+    return None if activity.closed_ms is None else max(activity.closed_ms, activity.last_request_ms)
 
 
 def _begin(life: Life) -> int:
