@@ -1144,6 +1144,14 @@ def test_a_pod_that_is_replaced_by_one_on_another_node_was_restarted() -> None:
     assert causes_of(story) == ["one_by_one_start", "restart"]
 
 
+def test_a_numbered_process_on_another_host_is_one_more() -> None:
+    story = Story()
+    for number in range(3):
+        story.joins(number * 300, f"api-{number}", host=f"10.0.0.{number}")
+    story.leaves(HOUR, "api-1").joins(HOUR + 10 * SECOND, "api-7", host="10.0.0.9")
+    assert sorted(causes_of(story)) == ["one_by_one_start", "scale_down", "scale_up"]
+
+
 def test_a_process_that_crashes_while_it_waits_for_a_rebalance_has_a_successor_before_its_session_begins() -> None:
     story = a_group_of_three()
 

@@ -15,6 +15,7 @@ from kshim.explain.life import Life
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _GENERATED = re.compile(rf"([-_.]({_UUID}|(?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{{5,10}}))+$")
 """Kubernetes takes letters that make no words, and one suffix in five has no digit."""
+_NUMBER = re.compile(r"[-_.]\d+$")
 
 _TIMER_MS = 200
 """How exact the times are at which a session expires."""
@@ -78,8 +79,10 @@ def _kind_on_host(life: Life) -> tuple[str, str | None] | None:
 
 
 def _kind_of_generated(life: Life) -> tuple[str, str | None] | None:
-    kind = stem(life.member.client_id)
-    return None if kind == life.member.client_id else (kind, None)
+    """None: its name is not generated, or it is a number, of which there may be one more on another host."""
+    name = life.member.client_id or ""
+    kind = stem(name)
+    return None if kind == name or _NUMBER.search(name) else (kind, None)
 
 
 class _Ended:
