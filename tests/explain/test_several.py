@@ -1166,3 +1166,15 @@ def test_a_process_that_crashes_while_it_waits_for_a_rebalance_has_a_successor_b
     crashes(HOUR + SESSION_MS + SECOND, HOUR + SESSION_MS + SECOND, HOUR + 2 * SESSION_MS + SECOND)
     crashes(HOUR + SESSION_MS + 10 * SECOND, HOUR + SESSION_MS + 5 * SECOND, HOUR + 3 * SESSION_MS + 2 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "crash_loop"]
+
+
+def test_a_process_that_lives_a_little_longer_in_the_end_is_in_its_crash_loop_still() -> None:
+    story = a_group_of_three()
+    began_ms = 0
+    for life_ms in (HOUR, 3 * SECOND, 3 * SECOND, 15 * SECOND):
+        ended_ms = began_ms + life_ms
+        dead = activity(last_request_ms=ended_ms, closed_ms=ended_ms, closed_by="client")
+        story.expires(ended_ms + SESSION_MS, "one", activity=dead).joins(ended_ms + SESSION_MS + 4 * SECOND, "one")
+        began_ms = ended_ms + SESSION_MS + 4 * SECOND
+    (loop,) = story.incidents()[1:]
+    assert (str(loop.cause), len(loop.disturbances)) == ("crash_loop", 4)

@@ -17,6 +17,9 @@ from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.weigh import Evidence, Step, weight
 
+_SHORT_MS = 2 * START_MS
+"""Who ends so soon after its start goes on with a loop, however soon it ended before."""
+
 
 def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """One client was gone again and again."""
@@ -77,7 +80,7 @@ class _Around:
 def _alike(chain: Sequence[Disturbance], around: _Around) -> Iterator[list[Disturbance]]:
     """Parts without a life that is much longer than the others: a loop ended before it, and what ends it has causes of its own."""
     lived_ms = [lived for each in chain[1:] if (lived := around.lived_ms(each)) is not None]
-    most_ms = max(IRREGULAR * median_low(lived_ms), START_MS) if lived_ms else START_MS
+    most_ms = max(IRREGULAR * median_low(lived_ms), _SHORT_MS) if lived_ms else _SHORT_MS
     part: list[Disturbance] = []
     for each in chain:
         if part and each.life is not None and (around.lived_ms(each) or 0) > most_ms:
