@@ -18,7 +18,7 @@ from kshim.explain.lives import Group
 from kshim.explain.weigh import Evidence, Step, weight
 
 _SHORT_MS = 2 * START_MS
-"""Who ends so soon after its start goes on with a loop, however soon it ended before."""
+"""Who ends so soon after its start goes on with a loop, however soon it ended before; and twice so soon is hardly chance."""
 
 
 def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -145,7 +145,7 @@ def _repeated(
     evidence += [
         Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
         for each in mine[1:]
-        if each.what is What.DEPARTED and (lived := around.lived_ms(each)) is not None and lived <= START_MS
+        if each.what is What.DEPARTED and (lived := around.lived_ms(each)) is not None and lived <= _SHORT_MS
     ]
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
