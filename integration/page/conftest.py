@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
-from integration.support.chromium import chromium
+from integration.support.chromium import Chromium, chromium
 from integration.support.unavailable import Unavailable
 from tests.control.service import Service, a_service
 
@@ -21,9 +22,17 @@ def browser() -> Iterator[Browser]:
     except Unavailable as reason:
         pytest.skip(str(reason))
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found.path, args=list(found.options))
+        browser = _launched(driver, found)
         yield browser
         browser.close()
+
+
+def _launched(driver: Playwright, found: Chromium) -> Browser:
+    """Started once more if it crashed as it started, which Chromium does once in hundreds of times."""
+    try:
+        return driver.chromium.launch(executable_path=found.path, args=list(found.options))
+    except PlaywrightError:
+        return driver.chromium.launch(executable_path=found.path, args=list(found.options))
 
 
 @pytest.fixture
