@@ -199,7 +199,7 @@ def test_little_data_on_this_machine_is_small(tmp_path: Path) -> None:
         folder = tmp_path / f"records/batch=1-a/topic={OFFSETS_TOPIC}/day={day}"
         folder.mkdir(parents=True)
         with (folder / "part-0.parquet").open("wb") as file:
-            file.truncate(20 << 20)
+            file.truncate(3 << 19)
     assert not is_small(options(f"--landed={tmp_path}"))
     assert is_small(options(f"--landed={tmp_path}", "--since=2026-11-23"))
     assert is_small(options(f"--landed={tmp_path}", "--until=2026-11-23"))
