@@ -158,5 +158,7 @@ def running_kshim(directory: Path) -> Iterator[SecureKshim]:
     """A kshim that keeps its data in a folder of `directory`, stopped at the end."""
     kshim = SecureKshim(directory, options=(f"--data-dir={directory / 'data'}",))
     kshim.start()
-    yield kshim
-    kshim.stop()
+    try:
+        yield kshim
+    finally:
+        kshim.stop()

@@ -42,7 +42,7 @@ _IF_PRESENT: Final = (EVENTS_TOPIC, SHARE_STATE_TOPIC)
 _FEW_BYTES: Final = 2 << 20
 """Of landed records, of which some 40,000 take as much. With more, what compiles least takes longer than it saves."""
 _TIMES_LARGER: Final = 16
-"""So much more segments and logs take for the same."""
+"""So much more segments and logs take for the same; and of results, little more is read than a page shows."""
 
 
 class Gathered(NamedTuple):

@@ -158,11 +158,13 @@ def _had_before(disturbance: Disturbance, group: Group, known: Known) -> bool:
     until_ms = fact.ts_ms - known.rebalance_ms(member_id)
     had: set[str] = set()
     for other in group.facts:
-        if other.ts_ms < fact.ts_ms and other.member is not None and other.member.member_id == member_id:
-            had |= set() if other.subscription is None else set(other.subscription.removed)
-        if other.ts_ms < until_ms:
-            had |= set() if other.subscription is None else set(other.subscription.topics)
-            had |= set() if other.phases is None else set(other.phases.partitions or ())
+        is_own = other.member is not None and other.member.member_id == member_id
+        if is_own and other.ts_ms < fact.ts_ms and other.subscription is not None:
+            had.update(other.subscription.removed)
+        if other.ts_ms < until_ms and other.subscription is not None:
+            had.update(other.subscription.topics)
+        if other.ts_ms < until_ms and other.phases is not None:
+            had.update(other.phases.partitions or ())
     return fact.subscription is not None and set(fact.subscription.added) <= had
 
 
