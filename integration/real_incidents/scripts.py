@@ -47,8 +47,11 @@ def _client(process: Process, *others: Process) -> Subject:
     return Subject(kind, clients, process.host.address if kind is SubjectKind.CLIENT else None)
 
 
-def _running(service: Service) -> Process:
-    return service.rng.choice([process for process in service.processes if process.is_running])
+async def _running(service: Service) -> Process:
+    """One that runs, as soon as there is one: all may have ended by themselves, and are started again within a second or two."""
+    while not (running := [process for process in service.processes if process.is_running]):
+        await asyncio.sleep(0.1)
+    return service.rng.choice(running)
 
 
 async def _seconds(service: Service, least: float, most: float) -> None:
@@ -172,7 +175,7 @@ async def pause(stage: Stage, service: Service) -> Outcome:
 
 async def slow_work(stage: Stage, service: Service) -> Outcome:
     """A batch takes longer than max.poll.interval.ms."""
-    process = _running(service)
+    process = await _running(service)
     took_s = service.max_poll_s * service.rng.uniform(1.1, 1.6) + 1
     process.tell(f"work {round(took_s * 1_000)}")
     await asyncio.sleep(took_s + 1)
@@ -182,7 +185,7 @@ async def slow_work(stage: Stage, service: Service) -> Outcome:
 
 async def slow_work_in_a_rebalance(stage: Stage, service: Service) -> Outcome:
     """A batch takes some time while a process is added, and everybody waits for it."""
-    process = _running(service)
+    process = await _running(service)
     took_s = min(service.max_poll_s * 0.8, service.rng.uniform(6.0, 20.0))
     process.tell(f"work {round(took_s * 1_000)}")
     await _seconds(service, 0.6, 2.0)
