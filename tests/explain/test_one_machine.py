@@ -212,6 +212,20 @@ def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other(
     assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
 
 
+def test_who_had_fallen_silent_before_a_network_was_cut_takes_none_of_those_along_that_were_cut_off() -> None:
+    story = Story(session_ms=SESSION_MS)
+    for client in ("a", "b", "c", "d", "e"):
+        story.joins(0, client, host=HERE)
+    # The network is cut at HOUR, and heartbeats come every 3 s: b to e were heard of within these. a had ended before.
+    story.expires(HOUR - 3_500 + SESSION_MS, "a", completes=False)
+    for client, before_ms in (("b", 2_900), ("c", 400), ("d", 300), ("e", 200)):
+        story.expires(HOUR - before_ms + SESSION_MS, client, completes=False)
+    story.completes(HOUR + SESSION_MS + SECOND)
+    for number, client in enumerate(("b", "c", "d", "e")):
+        story.joins(HOUR + 15 * SECOND + 100 * number, client, host=HERE)
+    assert ("network_cut", tuple(f"{client}@{HERE}" for client in "bcde")) in story.causes()
+
+
 def test_a_network_that_is_cut_twice_within_a_minute_is_two_incidents() -> None:
     story = three_on_one_host()
     for begin_ms in (HOUR, HOUR + 40 * SECOND):

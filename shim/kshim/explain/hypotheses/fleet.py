@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
@@ -348,18 +350,48 @@ def _has_ended(each: Disturbance, known: Known) -> bool:
 
 
 def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
-    """Those whose silence may have begun at the same time."""
-    part: list[Disturbance] = []
+    """Those whose silence may have begun at the same time: first those of the moment that is possible for most, then those of the others.
+
+    `silent`: in the order in which they were heard of last.
+    """
+    for linked in _linked([_Silence(each, each.from_ms + _slack_ms(each, known)) for each in silent]):
+        rest = linked
+        while rest:
+            at_ms = _fullest_ms(rest)
+            yield [one.of for one in rest if one.of.from_ms <= at_ms <= one.until_ms]
+            rest = [one for one in rest if not one.of.from_ms <= at_ms <= one.until_ms]
+
+
+class _Silence(NamedTuple):
+    """What tells that a member fell silent. It did so from its last sign of life on, or until `until_ms` at the latest."""
+
+    of: Disturbance
+    until_ms: float
+
+
+def _linked(silences: Sequence[_Silence]) -> Iterator[list[_Silence]]:
+    """Parts of which no moment is possible for those of two."""
+    part: list[_Silence] = []
     latest_ms = 0.0
-    for each in silent:
-        if part and each.from_ms > latest_ms:
+    for each in silences:
+        if part and each.of.from_ms > latest_ms:
             yield part
             part = []
-        began_ms = each.from_ms + _slack_ms(each, known)
-        latest_ms = min(latest_ms, began_ms) if part else began_ms
+        latest_ms = max(latest_ms, each.until_ms) if part else each.until_ms
         part.append(each)
     if part:
         yield part
+
+
+def _fullest_ms(silences: Sequence[_Silence]) -> int:
+    """The first moment at which most may have fallen silent: one at which one of them was heard of last."""
+    ends_ms = sorted(one.until_ms for one in silences)
+    most, found_ms = 0, 0
+    for number, one in enumerate(silences, 1):
+        count = number - bisect_left(ends_ms, one.of.from_ms)
+        if count > most:
+            most, found_ms = count, one.of.from_ms
+    return found_ms
 
 
 def _slack_ms(each: Disturbance, known: Known) -> float:
