@@ -50,7 +50,7 @@ def _client(process: Process, *others: Process) -> Subject:
 async def _running(service: Service) -> Process:
     """One that runs, as soon as there is one: all may have ended by themselves, and are started again within a second or two."""
     while not (running := [process for process in service.processes if process.is_running]):
-        await asyncio.sleep(0.1)
+        await _seconds(service, 0.1, 0.5)
     return service.rng.choice(running)
 
 
