@@ -69,7 +69,7 @@ def every_second(begin_ms: int, end_ms: int) -> list[int]:
 def test_the_last_commit_of_a_member_is_that_of_any_of_its_partitions() -> None:
     record = snapshot(0, {"one": (0, 1), "two": (2,)})
     commits = {("orders", 0): every_second(0, 10 * SECOND), ("orders", 1): [500], ("orders", 2): [MINUTE]}
-    assert committed([record], "one-1", commits, MINUTE) == Committed(10 * SECOND, SECOND, 9 * SECOND)
+    assert committed([record], "one-1", commits, MINUTE) == Committed(10 * SECOND, SECOND, 9 * SECOND, is_sparse=True)
 
 
 def test_commits_of_a_partition_before_a_member_had_it_are_not_its_own() -> None:
@@ -215,6 +215,15 @@ def test_after_a_few_commits_of_a_group_nobody_knows_whether_the_last_one_was_ea
         found = committed([snapshot(0, {"one": (0,), "two": (1,)})], "one-1", commits, MINUTE)
         assert found is not None
         assert found.is_early == is_early
+
+
+def test_who_leaves_out_partitions_that_have_nothing_new_commits_what_is_new_only() -> None:
+    record = snapshot(0, {"one": (0, 1)})
+    busy = every_second(SECOND, 20 * SECOND)
+    for idle, is_sparse in ((busy, False), (busy[::2], True), (busy[:18], False)):
+        found = committed([record], "one-1", {("orders", 0): busy, ("orders", 1): idle}, MINUTE)
+        assert found is not None
+        assert found.is_sparse == is_sparse
 
 
 def what_was_gone(assigned_ms: int, session_end_ms: int) -> tuple[Kind, str, int]:

@@ -90,6 +90,19 @@ def test_a_static_member_that_ended_between_two_commits_was_killed() -> None:
     assert causes_of(story) == [("killed", ("a",))]
 
 
+def test_a_static_member_that_commits_only_what_is_new_need_not_commit_as_it_closes() -> None:
+    regular = Committed(HOUR, SECOND, before_ms=HOUR - SECOND, is_sparse=True)
+    story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", committed=regular)
+    assert causes_of(story.completes(HOUR + MINUTE)) == [("static_stopped", ("a",))]
+
+
+def test_a_static_member_that_is_added_again_much_later_had_been_stopped_for_good() -> None:
+    regular = Committed(HOUR, SECOND, before_ms=HOUR - SECOND, is_sparse=True)
+    story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", committed=regular)
+    story.joins(HOUR + 10 * MINUTE, "a", host=HERE, static=True, says="")
+    assert ("static_stopped", ("a",)) in causes_of(story)
+
+
 def test_a_static_member_whose_connection_ends_long_after_its_last_commit_was_killed() -> None:
     killed = activity(
         last_request_ms=HOUR, closed_ms=HOUR + 2 * SECOND, closed_by="client", last_api="OffsetCommit", connection="a"

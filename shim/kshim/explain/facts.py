@@ -186,6 +186,8 @@ class Committed(NamedTuple):
     """There was none at all: `last_ms` is when it got them."""
     is_early: bool = False
     """Whether the last one came sooner than a timer would have sent it: no pause between others was that short."""
+    is_sparse: bool = False
+    """Whether it commits only what is new, and often had nothing new of some partition: then nothing may be left to commit as it closes."""
 
 
 class DeliveryEnd:

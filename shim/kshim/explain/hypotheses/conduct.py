@@ -71,7 +71,7 @@ class Conduct(NamedTuple):
     """Whether the first record without it has its successor: no rebalance was over meanwhile."""
     is_back_soon: bool
     stays_away: bool
-    """Whether it has not come back for longer than it was silent: before that, it says nothing."""
+    """Whether it has not come back for longer than it was silent, before which it says nothing, or much later, as what is added again."""
     ends_heartbeats: bool
     """Whether it is a dynamic member that ends its heartbeats, and does not leave, when its polls take too long: of librdkafka with the
     new protocol, which goes on fetching until then."""
@@ -148,12 +148,19 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_back=back is not None,
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
         is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
-        stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
+        stays_away=_stays_away(life, known),
         ends_heartbeats=life.member.instance_id is None and _is_librdkafka_of_new_protocol(life),
         was_assigning=gone.state == "CompletingRebalance",
         was_revoking=gone.told_ms is not None,
         went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
     )
+
+
+def _stays_away(life: Life, known: Known) -> bool:
+    assert life.gone is not None
+    if life.next is not None:
+        return life.away_ms > life.return_ms(known) and life.is_same_process_as_next(known) is not True
+    return known.end_ms - life.gone.ts_ms > life.gone.ts_ms - life.silent_ms(known)
 
 
 def _ended_fetching(activity: Activity | None) -> bool | None:
@@ -187,6 +194,8 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     since_ms = gone.ts_ms - session_ms - found.last_ms
     if abs(since_ms) <= _TIMER_MS:
         return True if is_early or found.before_ms is None else None
+    if found.is_sparse:
+        return None
     # A heartbeat was last. Who had committed just before would have had something to commit.
     return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
 
@@ -205,7 +214,7 @@ def _is_early(found: Committed | None) -> bool:
 
 def _is_regular(found: Committed | None) -> bool:
     """Whether the last commit of a member that commits by a timer came when that was due."""
-    if found is None or found.before_ms is None or found.usual_ms is None or _is_early(found):
+    if found is None or found.before_ms is None or found.usual_ms is None or found.is_sparse or _is_early(found):
         return False
     return found.usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS and found.last_ms - found.before_ms < _DUE * found.usual_ms
 

@@ -112,7 +112,7 @@ def _other_process(seen: Conduct, step: Step) -> Evidence | None:
 
 
 def _no_return(seen: Conduct, step: Step) -> Evidence | None:
-    return _if(seen.stays_away, "it has not joined again", step)
+    return _if(seen.stays_away, "it has not joined again" + (" soon" if seen.is_back else ""), step)
 
 
 def _went_on(seen: Conduct, step: Step) -> Evidence | None:
@@ -320,6 +320,7 @@ def _static_stopped(seen: Conduct) -> _Weighed:
             _same_process(seen, Step.MUST_NOT),
             _went_on(seen, Step.MUST_NOT),
             _no_return(seen, Step.LIKELY),
+            _other_process(seen, Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.UNLIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),

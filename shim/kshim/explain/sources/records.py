@@ -44,6 +44,8 @@ within a third of it, and rejoin."""
 _KNOWN = 20
 """So many commits of a partition, the newest, tell how much time there usually is between two."""
 _ENOUGH = 3
+_SPARSE = 0.25
+"""Who leaves out so many of the partitions that it could commit has often nothing new."""
 _RESTART_MS = 600_000
 """A broker that says that it stops may be there again later than this only after another stop."""
 _MISSED = 3
@@ -172,7 +174,21 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
         return None if usual_ms is None else Committed(min(since.values()), usual_ms, is_none=True)
     before = [at for at in times if times[-1] - at >= _AT_ONCE_MS]
     is_early = _ends_early(own, times[-1], commits)
-    return Committed(times[-1], usual_ms, before[-1] if before else None, is_early=is_early)
+    is_sparse = _leaves_out(own, times[-_KNOWN:])
+    return Committed(times[-1], usual_ms, before[-1] if before else None, is_early=is_early, is_sparse=is_sparse)
+
+
+def _leaves_out(own: Sequence[Sequence[int]], times: Sequence[int]) -> bool:
+    """Whether a member's commits, at these times, were often not of all of its partitions. `own`: those of each.
+
+    Java and kafka-python commit all that they have, librdkafka and franz-go what has changed.
+    """
+    moments = [at for before, at in pairwise((0, *times)) if at - before >= _AT_ONCE_MS]
+    expected = made = 0
+    for each in own:
+        expected += len(moments)
+        made += sum(bool(_within(each, at, at + _AT_ONCE_MS)) for at in moments)
+    return expected - made >= _SPARSE * expected
 
 
 def _ends_early(own: Iterable[Sequence[int]], end_ms: int, commits: Commits) -> bool:
