@@ -130,6 +130,18 @@ def test_the_only_one_that_has_not_committed_since_a_rebalance_began_is_the_last
     assert last.name == "two@10.0.0.1"
 
 
+def test_the_one_that_commits_just_as_a_rebalance_ends_and_had_not_for_long_is_the_last_to_join() -> None:
+    """The other one had something to commit when it joined, 2 s after the begin, and then no more than usual before that."""
+    record = snapshot(0, {"one": (0,), "two": (1,)})
+    commits = {
+        ("orders", 0): [*range(0, MINUTE - 9 * SECOND, 3 * SECOND), MINUTE + 2 * SECOND],
+        ("orders", 1): [*range(0, MINUTE, 3 * SECOND), MINUTE + 12 * SECOND],
+    }
+    last = last_to_join(record, commits, MINUTE, MINUTE + 12 * SECOND)
+    assert last is not None
+    assert last.name == "two@10.0.0.1"
+
+
 def test_a_member_without_partitions_is_the_last_to_join_if_all_others_have_committed_meanwhile() -> None:
     record = snapshot(0, {"one": (0,), "two": (), "three": (2,)})
     commits = {("orders", part): every_second(0, MINUTE + 2 * SECOND) for part in (0, 2)}

@@ -254,6 +254,9 @@ def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms:
     quiet = [seat for seat in snapshot.seats if not any(_lasts(seat, commits, began_ms, joined_ms))]
     if len(quiet) == 1 and len(snapshot.seats) > 2 and joined_ms - began_ms > _LONG_JOIN_MS:
         return quiet[0].profile.member
+    joining = [seat for seat in snapshot.seats if _commits_as_it_joins(seat, commits, joined_ms)]
+    if len(joining) == 1:
+        return joining[0].profile.member
     silences: list[tuple[int, Seat]] = []
     for seat in snapshot.seats:
         times = sorted(
@@ -271,6 +274,17 @@ def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms:
     (other_ms, _), (longest_ms, last) = silences[-2:]
     usual_ms = usual_gap_ms(last.partitions, commits, began_ms)
     return last.profile.member if usual_ms is not None and longest_ms - other_ms > max(usual_ms, _AT_ONCE_MS) else None
+
+
+def _commits_as_it_joins(seat: Seat, commits: Commits, joined_ms: int) -> bool:
+    """Whether a member committed just when a phase JOIN ended, and before that for much longer than usual not: it had worked on records."""
+    last = last_commit_in(commits)
+    last_ms, before_ms = last(seat, joined_ms), last(seat, joined_ms - _AT_ONCE_MS)
+    if before_ms is None or last_ms == before_ms:
+        return False
+    newest = [_within(commits.get(part, ()), 0, before_ms)[-_KNOWN:] for part in seat.partitions]
+    usual_ms = _usual_of_member_ms(sorted(chain(*newest))[-_KNOWN:], seat.partitions, commits, before_ms)
+    return usual_ms is not None and joined_ms - before_ms > _MISSED * usual_ms
 
 
 def quiet_since_ms(snapshot: Snapshot, commits: Commits, joined_ms: int) -> int | None:
