@@ -381,6 +381,25 @@ def test_a_process_that_comes_and_goes_is_flapping_also_where_it_does_not_always
     assert causes_of(story) == ["one_by_one_start", "flapping"]
 
 
+def test_the_end_of_a_loop_belongs_to_it_also_where_a_client_of_its_name_is_added_much_later() -> None:
+    story = a_group_of_three()
+    for number in range(4):
+        begin_ms = HOUR + number * 6 * SECOND
+        story.joins(begin_ms, "job", host="10.0.0.9").leaves(begin_ms + 4 * SECOND, "job", completes=False)
+    story.completes(HOUR + MINUTE).joins(2 * HOUR, "job", host="10.0.0.9")
+    assert story.causes()[1:] == [("flapping", ("job@10.0.0.9",)), ("scale_up", ("job@10.0.0.9",))]
+
+
+def test_a_process_that_comes_much_later_than_those_of_a_loop_is_none_of_its_clients() -> None:
+    story = a_group_of_three()
+    for number in range(4):
+        begin_ms = HOUR + number * 6 * SECOND
+        client = f"job-000{number}"
+        story.joins(begin_ms, client, host="10.0.0.9").leaves(begin_ms + 4 * SECOND, client, completes=False)
+    story.completes(HOUR + 25 * SECOND).joins(HOUR + 40 * SECOND, "job-0007", host="10.0.0.9")
+    assert story.causes()[1] == ("flapping", tuple(f"job-000{number}@10.0.0.9" for number in range(4)))
+
+
 def test_a_new_client_that_joins_and_leaves_in_a_loop_is_flapping_from_its_first_join_to_its_end() -> None:
     story = a_group_of_three()
     for number in range(5):

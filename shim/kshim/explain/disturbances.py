@@ -109,7 +109,7 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
             from_ms = life.silent_ms(known)
             to_ms = life.gone.ts_ms
-            if life.next is not None and life.away_ms <= life.return_ms(known):
+            if life.next is not None and life.is_followed(known):
                 to_ms = max(to_ms, life.next.began_ms)
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
         if life.joined is not None and (life.previous is None or _is_added_again(life.previous, known)):
@@ -128,9 +128,8 @@ def _is_retry(group: Group, life: Life) -> bool:
 
 def _is_added_again(before: Life, known: Known) -> bool:
     """Whether the successor of a life is none: it had left, and its client was not started again before much later."""
-    is_late = before.away_ms > before.return_ms(known)
     has_left = before.gone is not None and before.gone.kind is Kind.LEFT
-    return is_late and has_left and before.is_same_process_as_next(known) is not True
+    return not before.is_followed(known) and has_left and before.is_same_process_as_next(known) is not True
 
 
 def _requests(group: Group, known: Known) -> Iterator[Disturbance]:

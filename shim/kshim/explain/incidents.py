@@ -13,8 +13,8 @@ from kshim.explain.causes import Cause, Subject
 from kshim.explain.client_names import is_of_library
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, Fact, Known, Profile
-from kshim.explain.hypotheses.chains import member_id_of
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Fact, Known, Profile
+from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
 from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
@@ -466,8 +466,10 @@ def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
     names = {each.name for each in slow or explained if each.name and each.what is not What.LOADED}
     if cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
         # Each process may have a name of its own, and the one that is there now has not ended.
-        new = [each.life.next for each in explained if each.life is not None and each.life.gone is each.fact]
-        names |= {life.member.name for life in new if life is not None}
+        ended = [each.life for each in explained if each.life is not None and each.life.gone is each.fact]
+        away_ms = [life.away_ms for life in ended if life.next is not None and life.next in ended]
+        most_ms = max([START_MS, *(IRREGULAR * each for each in away_ms)])
+        names |= {life.next.member.name for life in ended if life.next is not None and life.away_ms <= most_ms}
     return tuple(sorted(names))
 
 

@@ -108,6 +108,10 @@ class Life:
         is_exact = self.joined is not None and self.joined.is_observed
         return is_exact and self.gone is not None and self.gone.reason == UNSEEN
 
+    def is_followed(self, known: Known) -> bool:
+        """Whether its client was back so soon that a process of it had been started again, rather than added later."""
+        return self.next is not None and self.away_ms <= self.return_ms(known)
+
     def is_alive_at(self, ts_ms: int) -> bool:
         """Whether it was a member then."""
         return self.began_ms <= ts_ms and (self.gone is None or self.gone.ts_ms > ts_ms)

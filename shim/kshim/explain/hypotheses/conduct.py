@@ -147,7 +147,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
-        is_back_soon=back is not None and life.away_ms <= life.return_ms(known),
+        is_back_soon=life.is_followed(known),
         stays_away=_stays_away(life, known),
         ends_heartbeats=life.member.instance_id is None and _is_librdkafka_of_new_protocol(life),
         was_assigning=gone.state == "CompletingRebalance",
@@ -159,7 +159,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
 def _stays_away(life: Life, known: Known) -> bool:
     assert life.gone is not None
     if life.next is not None:
-        return life.away_ms > life.return_ms(known) and life.is_same_process_as_next(known) is not True
+        return not life.is_followed(known) and life.is_same_process_as_next(known) is not True
     return known.end_ms - life.gone.ts_ms > life.gone.ts_ms - life.silent_ms(known)
 
 

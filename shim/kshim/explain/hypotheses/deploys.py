@@ -141,7 +141,7 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
         if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
             continue
         if gone.life.next is not None:
-            if not _flaps_away(gone.life.next) and gone.life.away_ms <= gone.life.return_ms(known):
+            if not _flaps_away(gone.life.next) and gone.life.is_followed(known):
                 yield _Turnover(gone, None)
         elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)

@@ -130,7 +130,7 @@ def _repeated(
     if not mine or len(mine) + len(asked) < 2:
         return None
     # When a loop has ended, nobody joins again: that says nothing against the rest of it.
-    ends = cause is Cause.FLAPPING and mine[-1].life is not None and mine[-1].life.next is None
+    ends = cause is Cause.FLAPPING and mine[-1].life is not None and not mine[-1].life.is_followed(known)
     evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
     if cause is Cause.FLAPPING and (ended := _ended_meanwhile(mine, chain)):
         evidence += [one for each in ended for one in evidence_for(each, known, Cause.KILLED)]
@@ -191,7 +191,7 @@ def _first(each: Disturbance) -> Life | None:
 
 def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
     """Whether what is seen of a departure speaks against causes: it was no part of their loop, but perhaps of a deploy, or a pause."""
-    if each.what is What.DEPARTED and each.life is not None and each.life.next is None:
+    if each.what is What.DEPARTED and each.life is not None and not each.life.is_followed(known):
         return False  # that nobody came back says nothing of how it ended
     return weight(0, evidence_for(each, known, *causes)) < 0
 
