@@ -225,6 +225,17 @@ def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other(
     assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
 
 
+def test_who_fetches_for_long_without_a_heartbeat_is_another_process_and_the_member_is_silent_with_the_others() -> None:
+    story = three_on_one_host()
+    for client, fetched_ms in (("a", HOUR), ("b", HOUR + 8 * SECOND)):
+        silent = activity(connection=client, last_request_ms=HOUR, last_fetch_ms=fetched_ms)
+        story.expires(HOUR + SESSION_MS, client, activity=silent, completes=False)
+    for client in ("a", "b"):
+        back_ms = HOUR + 15 * SECOND
+        story.joins(back_ms, client, host=HERE, connection=f"{client} 2", opened_ms=back_ms - 100)
+    assert causes_of(story) == [("network_cut", (f"a@{HERE}", f"b@{HERE}"))]
+
+
 def test_who_had_fallen_silent_before_a_network_was_cut_takes_none_of_those_along_that_were_cut_off() -> None:
     story = Story(session_ms=SESSION_MS)
     for client in ("a", "b", "c", "d", "e"):

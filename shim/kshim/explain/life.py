@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says
-from kshim.explain.facts import CLOSED, RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
+from kshim.explain.facts import CLOSED, HEARTBEAT_MS, POLL_MS, RETURN_MS, UNSEEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
 from kshim.explain.weigh import Evidence
 
@@ -99,8 +99,11 @@ class Life:
         if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
             return min(self.activity.last_request_ms, self.gone.ts_ms)
         # Heartbeats may come on another connection than the one of which the broker knows, and so does what it fetches.
-        heard_ms = max(self.activity.last_request_ms, self.activity.last_fetch_ms or 0, heard_ms)
-        return min(heard_ms, self.gone.ts_ms)
+        heard_ms = max(self.activity.last_request_ms, heard_ms)
+        fetched_ms = self.activity.last_fetch_ms or 0
+        # Who lives for long enough to fetch sends a heartbeat, too: what comes much later is of another process.
+        is_own = fetched_ms <= heard_ms + HEARTBEAT_MS + POLL_MS
+        return min(max(heard_ms, fetched_ms) if is_own else heard_ms, self.gone.ts_ms)
 
     @property
     def _may_have_expired(self) -> bool:
