@@ -225,6 +225,20 @@ def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other(
     assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
 
 
+def test_who_falls_silent_just_after_a_rebalance_may_have_sent_heartbeats_until_a_network_was_cut() -> None:
+    story = Story(session_ms=SESSION_MS)
+    for number, client in enumerate(("a", "b", "c", "d")):
+        story.joins(2 * SECOND * number, client, host=HERE)
+    # Sessions begin with the end of phase JOIN at HOUR. The network is cut 2.8 s later; that of a would have been the next.
+    story.completes(HOUR + 10, join_ms=SECOND)
+    for client, heard_ms in (("a", 0), ("b", 2_500), ("c", 2_600), ("d", 2_700)):
+        story.expires(HOUR + heard_ms + SESSION_MS, client, completes=False)
+    story.completes(HOUR + SESSION_MS + 5 * SECOND)
+    for number, client in enumerate(("a", "b", "c", "d")):
+        story.joins(HOUR + 18 * SECOND + 100 * number, client, host=HERE)
+    assert causes_of(story) == [("network_cut", tuple(f"{client}@{HERE}" for client in "abcd"))]
+
+
 def test_who_fetches_for_long_without_a_heartbeat_is_another_process_and_the_member_is_silent_with_the_others() -> None:
     story = three_on_one_host()
     for client, fetched_ms in (("a", HOUR), ("b", HOUR + 8 * SECOND)):

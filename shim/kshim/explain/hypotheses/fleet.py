@@ -354,7 +354,7 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
 
     `silent`: in the order in which they were heard of last.
     """
-    for linked in _linked([_Silence(each, each.from_ms + _slack_ms(each, known)) for each in silent]):
+    for linked in _linked([_Silence(each, _silent_until_ms(each, known)) for each in silent]):
         rest = linked
         while rest:
             at_ms = _fullest_ms(rest)
@@ -394,16 +394,17 @@ def _fullest_ms(silences: Sequence[_Silence]) -> int:
     return found_ms
 
 
-def _slack_ms(each: Disturbance, known: Known) -> float:
-    """How much later than its last sign of life a member may have fallen silent: commits are rarer than heartbeats."""
+def _silent_until_ms(each: Disturbance, known: Known) -> float:
+    """When a member fell silent at the latest: its next sign of life is missing. Commits are rarer than heartbeats."""
     session_ms = known.session_ms(member_id_of(each))
     activity = each.fact.activity
     if activity is not None and activity.last_fetch_ms is not None and activity.last_fetch_ms >= each.from_ms:
-        return POLL_MS  # it had fetched until the end, several times a second
+        return each.from_ms + POLL_MS  # it had fetched until the end, several times a second
     if each.fact.is_observed:
-        return min(session_ms / 2, HEARTBEAT_MS)
+        # Its session may have begun with the end of a rebalance for which it had joined before.
+        return max(each.from_ms, each.fact.ts_ms - session_ms) + min(session_ms / 2, HEARTBEAT_MS)
     usual_ms = each.fact.committed.usual_ms if each.fact.committed is not None else None
-    return max(session_ms / 2, 2 * (usual_ms or 0))
+    return each.from_ms + max(session_ms / 2, 2 * (usual_ms or 0))
 
 
 def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance], known: Known) -> bool:
@@ -412,7 +413,7 @@ def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance], known: Kno
     if _process(slow) in [_process(each) for each in together]:
         return False
     told_ms = None if slow.fact.phases is None else slow.fact.phases.last_told_ms
-    if told_ms is not None and slow.from_ms + told_ms > min(each.from_ms + _slack_ms(each, known) for each in together):
+    if told_ms is not None and slow.from_ms + told_ms > min(_silent_until_ms(each, known) for each in together):
         return False  # its heartbeat came when nothing came of the others any more
     back = [each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None]
     if slow.fact.reason != UNSEEN:
