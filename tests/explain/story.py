@@ -182,12 +182,18 @@ class Story:
         join_ms: int | None = None,
         sync_ms: int = 10,
         partitions: dict[str, int] | None = None,
+        waited_for_pending: bool = False,
     ) -> Story:
         """A rebalance ends."""
         last = None if waited_for is None else self._members[group, waited_for][-1]
         phases = Phases(
             wait_ms if join_ms is None else join_ms, sync_ms, protocol, None, last, None if last is None else wait_ms
-        )._replace(partitions=partitions, other_wait_ms=other_wait_ms, last_told_ms=told_ms)
+        )._replace(
+            partitions=partitions,
+            other_wait_ms=other_wait_ms,
+            last_told_ms=told_ms,
+            waited_for_pending=waited_for_pending,
+        )
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
     def incidents(self, *, is_observed: bool = True, until_ms: int = 0) -> list[Incident]:

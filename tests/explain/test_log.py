@@ -74,6 +74,22 @@ def test_a_phase_join_ends_also_where_no_assignment_follows() -> None:
     assert facts == [("billing", Kind.JOIN_COMPLETED, "")]
 
 
+def test_a_phase_join_that_ends_with_a_client_that_never_used_its_member_id_had_waited_for_that() -> None:
+    begins = "Preparing to rebalance group billing in state PreparingRebalance with old generation 3 (reason: Adding new member a-1)."
+    ends = "Stabilized group billing generation 4 with 2 members."
+    assigns = "Assignment received from leader b-1 for group billing for generation 4. The group has 2 members, 0 of which are static."
+    pending = "Pending member a-2 in group billing has been removed after session timeout expiration."
+    for pending_s, is_held in ((10, True), (4, False)):
+        timed = sorted([(0, begins), (10.001, ends), (10.002, assigns), (pending_s, pending)])
+        texts = [f"[2026-11-18 12:00:{at_s:06.3f}] INFO [GroupCoordinator id=1] {text}" for at_s, text in timed]
+        found = [
+            row | {"line": number} for number, text in enumerate(texts) if (row := parse_line(text, UTC)) is not None
+        ]
+        (phases,) = [fact.phases for fact in facts_of_log(found, {}, {}) if fact.kind is Kind.COMPLETED]
+        assert phases is not None
+        assert phases.waited_for_pending == is_held
+
+
 def test_a_coordinator_that_had_not_yet_written_of_its_first_members_has_forgotten_them() -> None:
     facts = facts_of(
         "[GroupCoordinator id=1] Preparing to rebalance group billing in state PreparingRebalance with old generation 0 "

@@ -326,6 +326,11 @@ def test_a_long_join_phase_of_which_nobody_is_known_to_be_last_had_a_slow_member
     assert story.causes()[-1] == ("slow_poll", ())
 
 
+def test_a_long_join_phase_that_waited_for_a_client_which_never_used_its_member_id_had_no_slow_member() -> None:
+    story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND, waited_for_pending=True)
+    assert causes_of(story) == ["one_by_one_start"]
+
+
 def test_a_long_join_phase_that_waited_for_a_session_to_expire_had_no_slow_member() -> None:
     story = a_group_of_three()
     dead = activity(last_request_ms=HOUR - SESSION_MS, closed_ms=HOUR - SESSION_MS, closed_by="reset")

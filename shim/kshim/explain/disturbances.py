@@ -197,6 +197,8 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             life = group.life_with(leader_id)
             began_ms = fact.ts_ms - phases.sync_ms
             yield Disturbance(What.SLOW_SYNC, group.name, began_ms, fact.ts_ms, fact, life)
+        if phases.waited_for_pending:
+            continue  # members had joined in time, or nobody knows whether they would have
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
         if last is None or wait_ms is None or not phases.is_last_observed:
             yield from _long_join(group, fact, phases, usual_join_ms)

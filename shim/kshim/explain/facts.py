@@ -169,6 +169,8 @@ class Phases(NamedTuple):
     """False: who was last is concluded from commits."""
     group_type: str | None = None
     """As the broker says it: `streams` groups have tasks instead of partitions, `share` groups several readers of each; None: unknown."""
+    waited_for_pending: bool = False
+    """Whether phase JOIN had to wait, for a session timeout, for a client that had been given a member id and never joined with it."""
     moved: tuple[Moved, ...] = ()
     """Its tasks that had no owner meanwhile, the longest first, as far as the source has them."""
 

@@ -13,6 +13,8 @@ _REJOINED_ID = re.compile(
     r"^(?:leader|updating metadata for(?: static)? member|new metadata of member) (\S+?)(?:;|,| |$)", re.IGNORECASE
 )
 _ADDED_ID = re.compile(r"^adding new member (\S+?)(?: with group instance id .*)?(?:;|$)", re.IGNORECASE)
+_AT_ONCE_MS = 100
+"""A phase JOIN that has waited for somebody ends so soon when it need not any more."""
 _STATES = {
     "preparing": "PreparingRebalance",
     "stabilized": "CompletingRebalance",
@@ -109,6 +111,8 @@ class _Group:
         self._state = "Empty"
         self._preparing_ms: int | None = None
         self._stabilized_ms: int | None = None
+        self._pending_until_ms: int | None = None
+        """When a client that had never joined with its member id was given up."""
 
     def facts_of(self, row: Mapping[str, Any]) -> Iterator[Fact]:
         kind, member_id = row["type"], row.get("member_id", "")
@@ -122,6 +126,8 @@ class _Group:
                 yield self._fact(row, Kind.LEFT, member_id)
             case "member_failed":
                 yield self._fact(row, Kind.EXPIRED, member_id)
+            case "members_removed" if "session timeout" in text:
+                self._pending_until_ms = row["ts_ms"]
             case "members_removed" if "members who haven" in text:
                 reason = "sync_timeout" if "sync" in text else "rebalance_timeout"
                 for each in row.get("member_ids", ()):
@@ -197,7 +203,14 @@ class _Group:
         generation_id = row["generation_id"]
         protocol = self._protocols.get((self._group, generation_id))
         phases = Phases(join_ms, sync_ms, protocol, leader_id, None, None, generation_id=generation_id)
+        phases = phases._replace(waited_for_pending=self._waited_for_pending())
         return Fact(at_ms, self._group, Kind.COMPLETED, self._source(row), phases=phases)
+
+    def _waited_for_pending(self) -> bool:
+        """Whether the phase JOIN that was the last to end did so because a client was given up."""
+        if self._pending_until_ms is None or self._stabilized_ms is None:
+            return False
+        return 0 <= self._stabilized_ms - self._pending_until_ms <= _AT_ONCE_MS
 
     def _fact(self, row: Mapping[str, Any], kind: Kind, member_id: str) -> Fact:
         return Fact(
