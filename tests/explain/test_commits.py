@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases
+from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile, Subscription
 from kshim.explain.sources.records import (
     Snapshot,
     committed,
@@ -15,6 +15,7 @@ from kshim.explain.sources.records import (
     with_arrivals,
     with_loads,
     with_stops,
+    with_subscription,
 )
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import (
@@ -248,6 +249,18 @@ def what_was_gone(assigned_ms: int, session_end_ms: int) -> tuple[Kind, str, int
     commits = {("orders", 0): every_second(0, assigned_ms - SECOND)}
     found = facts_of_records(records, last_commit_in(commits), usual_pause=usual_pause_in(commits))
     return next((fact.kind, fact.reason, fact.ts_ms) for fact in found if fact.member and fact.ts_ms > assigned_ms)
+
+
+def test_who_joins_again_between_two_records_with_the_same_topics_has_not_changed_its_subscription() -> None:
+    member = Member("one-1", None, "one", "10.0.0.1")
+    request = Fact(MINUTE, "billing", Kind.REQUESTED, "log line 1", member)
+    for topics, expected in (
+        (("orders",), Subscription(("orders",))),
+        (("mails", "orders"), Subscription(("mails", "orders"), added=("mails",))),
+    ):
+        profiles = [(0, Profile(member, 0, 0, ("orders",))), (2 * MINUTE, Profile(member, 0, 0, topics))]
+        assert with_subscription(request, profiles).subscription == expected
+    assert with_subscription(request, profiles[:1]).subscription is None, "there is no record after it"
 
 
 def test_who_never_commits_what_others_had_committed_every_second_has_been_silent_all_the_time() -> None:

@@ -389,7 +389,7 @@ def with_subscription(fact: Fact, profiles: Iterable[tuple[int, Profile]]) -> Fa
             after = profile
             break
         before = profile
-    if before is None or after is None or before.topics == after.topics:
+    if before is None or after is None:
         return fact
     return fact._replace(subscription=changed_subscription(before, after))
 
