@@ -118,6 +118,15 @@ def test_who_leaves_without_the_commit_of_a_consumer_that_closes_after_its_poll_
     assert causes_of(story) == [("slow_poll", (f"a@{HERE}",))]
 
 
+def test_a_slow_poll_minutes_after_another_one_is_the_same_only_if_nothing_was_committed_in_between() -> None:
+    for worked_ms, expected in ((20 * SECOND, 1), (4 * MINUTE, 2)):
+        story = three_on_one_host(rebalance_ms=5 * MINUTE)
+        for left_ms in (HOUR, HOUR + 6 * MINUTE + worked_ms):
+            story.leaves(left_ms, "a", committed=Committed(left_ms - 5 * MINUTE, 5 * SECOND))
+            story.joins(left_ms + MINUTE, "a", host=HERE)
+        assert causes_of(story) == [("slow_poll", (f"a@{HERE}",))] * expected
+
+
 def test_who_leaves_before_its_commit_timer_is_due_and_commits_nothing_then_polled_too_late() -> None:
     for quiet_ms, usual_ms, cause in (
         (5_400, 5_000, "slow_poll"),

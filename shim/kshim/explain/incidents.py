@@ -433,9 +433,19 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
     if best.cause is Cause.SLOW_POLL:
         # The next time is noticed only when its next poll takes as long.
         waits_ms = [each.to_ms - each.from_ms for each in best.explains if each.what is What.SLOW_JOIN]
-        return max(RETURN_MS, 3 * max(waits_ms)) if waits_ms else 2 * known.rebalance_ms(member_id)
+        if waits_ms:
+            return max(RETURN_MS, 3 * max(waits_ms))
+        polled_ms = _polled_ms(first.fact)
+        return 2 * known.rebalance_ms(member_id) if polled_ms is None else RETURN_MS + max(first.from_ms - polled_ms, 0)
     is_quick = best.cause in _QUICK
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
+
+
+def _polled_ms(fact: Fact) -> int | None:
+    """When a member that was gone polled for the last time before its slow poll, as what it fetched and committed tells; None: unknown."""
+    fetched_ms = None if fact.activity is None else fact.activity.last_fetch_ms
+    committed_ms = None if fact.committed is None or fact.committed.is_none else fact.committed.last_ms
+    return max((ts_ms for ts_ms in (fetched_ms, committed_ms) if ts_ms is not None), default=None)
 
 
 def _culprit(best: Candidate) -> tuple[object, ...]:
