@@ -72,6 +72,16 @@ def test_a_loop_that_begins_soon_after_a_start_leaves_the_start_as_it_was() -> N
     assert loop == ("crash_loop", (f"a@{HERE}",))
 
 
+def test_a_loop_goes_on_where_a_process_is_started_again_only_after_the_session_of_the_one_before() -> None:
+    """Supervisors wait longer each time: for 2, 4 and 12 s."""
+    story = three_on_one_host()
+    for back_ms, expired_ms in ((2, 10), (17, 23)):
+        story.joins(HOUR + back_ms * SECOND, "a", host=HERE, completes=False)
+        story.expires(HOUR + expired_ms * SECOND, "a")
+    story.expires(HOUR + 33 * SECOND, "a").joins(HOUR + 35 * SECOND, "a", host=HERE)
+    assert causes_of(story) == [("crash_loop", (f"a@{HERE}",))]
+
+
 def test_a_static_member_whose_last_commit_came_ahead_of_its_timer_was_stopped() -> None:
     closing = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 2 * SECOND)
     story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", committed=closing)

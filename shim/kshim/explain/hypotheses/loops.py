@@ -67,6 +67,11 @@ class _Around:
             began_ms = max(began_ms, self._group.settled_ms(began_ms) or 0)
         return max(each.from_ms - began_ms, 0)
 
+    def ended_at_once(self, each: Disturbance) -> bool:
+        """Whether a process ended within seconds of its start."""
+        lived_ms = self.lived_ms(each)
+        return lived_ms is not None and lived_ms <= _SHORT_MS
+
     def was_in_turn(self, before: Disturbance, each: Disturbance) -> bool:
         """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
         kind = (each.what, each.fact.kind)
@@ -125,7 +130,13 @@ def _repeated(
     causes = _REPEATED[cause]
     if sum(each.what is What.REPLACED for each in chain) == 1:
         causes = causes[:1]  # one restart between other ends begins no loop
-    mine = [each for each in chain if fits(each) and not _speaks_against(each, known, *causes)]
+
+    def is_part(each: Disturbance) -> bool:
+        # Supervisors wait longer each time: who crashed at once is in its loop also where it is back as late as after a pause.
+        least = Step.UNLIKELY.value if cause is Cause.CRASH_LOOP and around.ended_at_once(each) else 0
+        return fits(each) and not _speaks_against(each, known, *causes, least=least)
+
+    mine = [each for each in chain if is_part(each)]
     asked = _ended_before_they_joined(mine) if cause is Cause.CRASH_LOOP else []
     if not mine or len(mine) + len(asked) < 2:
         return None
@@ -145,7 +156,7 @@ def _repeated(
     evidence += [
         Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
         for each in mine[1:]
-        if each.what is What.DEPARTED and (lived := around.lived_ms(each)) is not None and lived <= _SHORT_MS
+        if each.what is What.DEPARTED and around.ended_at_once(each)
     ]
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
@@ -189,11 +200,11 @@ def _first(each: Disturbance) -> Life | None:
     return None if each.life is None else each.life.first
 
 
-def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
+def _speaks_against(each: Disturbance, known: Known, *causes: Cause, least: float = 0) -> bool:
     """Whether what is seen of a departure speaks against causes: it was no part of their loop, but perhaps of a deploy, or a pause."""
     if each.what is What.DEPARTED and each.life is not None and not each.life.is_followed(known):
         return False  # that nobody came back says nothing of how it ended
-    return weight(0, evidence_for(each, known, *causes)) < 0
+    return weight(0, evidence_for(each, known, *causes)) < least
 
 
 def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
