@@ -233,6 +233,7 @@ class Player:
             outcome = await script(self, service)
         finally:
             service.is_disturbed = False
+            service.calm_at = time.monotonic() + service.session_s
         self._add(outcome.cause, outcome.variant, [service.group_id], outcome.subject, start_ms, wall_ms())
 
     def _add(
@@ -276,7 +277,8 @@ class Player:
     async def _supervise(self) -> None:
         """Start again what has ended by itself, as the platform of every service does.
 
-        It was killed, by nobody, if nothing was being done to it; else its end belongs to what was.
+        It was killed, by nobody, if nothing was being done to it; else its end belongs to what was. That lasts for a session timeout longer,
+        as of static members that were deployed with another assignor, and are refused until the last session of before has expired.
         """
         while True:
             await asyncio.sleep(1.0)
@@ -285,7 +287,8 @@ class Player:
                     if process.is_running or process.is_to_end:
                         continue
                     service.drop(process)
-                    is_crash = not service.is_disturbed and not self._is_fleet_disturbed
+                    is_calm = not service.is_disturbed and time.monotonic() >= service.calm_at
+                    is_crash = is_calm and not self._is_fleet_disturbed
                     self._truths.add_ended(Ended(service.group_id, process.client, wall_ms(), is_crash))
                     self._tell(f"     {process.client} has ended by itself")
                     if is_crash:

@@ -98,6 +98,8 @@ class Service:
         self.processes: list[Process] = []
         self.is_disturbed = False
         """Whether a script does something to it now."""
+        self.calm_at = 0.0
+        """When the sessions have expired, in `time.monotonic`, of members that ended in the last script: their successors may end for that."""
         self._hosts = hosts
         self._folder = folder
         self._lives = itertools.count(1)
