@@ -307,12 +307,16 @@ def test_heartbeats_need_not_have_gone_on_for_a_session_that_began_anew_with_a_r
 
 
 def test_a_static_member_whose_heartbeats_ended_a_poll_interval_after_its_commits_was_slow_to_poll() -> None:
-    story = Story(session_ms=10 * SECOND, rebalance_ms=30 * SECOND).joins(0, "one", static=True)
-    story.joins(300, "two", static=True, host="10.0.0.2")
-    story.expires(HOUR, "one", committed=Committed(HOUR - 41 * SECOND, SECOND)).joins(
-        HOUR + 8 * SECOND, "one", static=True
-    )
-    assert the_last_cause(story) == ("slow_poll", ("one",))
+    for back_s in (1, 8):
+        for before_ms in (
+            None,
+            HOUR - 42 * SECOND,
+        ):  # one that is regular is not one of a process that was killed just then
+            story = Story(session_ms=10 * SECOND, rebalance_ms=30 * SECOND).joins(0, "one", static=True)
+            story.joins(300, "two", static=True, host="10.0.0.2")
+            story.expires(HOUR, "one", committed=Committed(HOUR - 41 * SECOND, SECOND, before_ms=before_ms))
+            story.joins(HOUR + back_s * SECOND, "one", static=True)
+            assert the_last_cause(story) == ("slow_poll", ("one",))
 
 
 @pytest.mark.parametrize(("not_committed_s", "cause"), [(11, "slow_poll"), (3, "paused")])

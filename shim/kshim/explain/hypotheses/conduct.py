@@ -138,7 +138,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         last_api=None if activity is None else activity.last_api,
         ended_fetching=(ended_fetching := _ended_fetching(activity)),
         closed_in_order=_closed_in_order(life, session_ms) if ended_fetching is None else None,
-        is_last_regular=_is_regular(gone.committed) and ended_fetching is None,
+        is_last_regular=_is_regular(gone.committed) and ended_fetching is None and not stopped_committing,
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,

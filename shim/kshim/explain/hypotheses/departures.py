@@ -288,7 +288,7 @@ def _paused(seen: Conduct) -> _Weighed:
             _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.LIKELY),
             _if(seen.was_revoking and seen.went_on, "it sent other requests meanwhile", Step.MUST_NOT),
-            _stopped_committing(seen, Step.UNLIKELY) if seen.ends_heartbeats else None,
+            _stopped_committing(seen, Step.UNLIKELY) if seen.is_static or seen.ends_heartbeats else None,
             _same_process(seen, Step.LIKELY),
             _went_on(seen, Step.LIKELY),
             # Who was heard of may have ended since: some applications end when their commits are refused.
