@@ -66,6 +66,34 @@ def test_a_process_that_had_stopped_committing_before_the_stop_has_a_cause_of_it
     assert "a" not in found.clients
 
 
+def suffering(story: Story) -> tuple[str, ...]:
+    """Whom the restart of the broker befell."""
+    (found,) = [each for each in story.incidents() if each.cause.keyword == "broker_restarted"]
+    return found.clients
+
+
+def test_who_had_stopped_committing_before_the_stop_has_a_cause_of_its_own_also_where_nobody_came_back_in_time() -> (
+    None
+):
+    story = restarted(three())
+    for client, quiet_ms in (("a", 30 * SECOND), ("b", SECOND), ("c", SECOND)):
+        last_ms = STOP_MS - quiet_ms
+        quiet = Committed(last_ms, 2 * SECOND, before_ms=last_ms - 2 * SECOND)
+        story.expires(LOAD_MS + SESSION_MS, client, committed=quiet, completes=False)
+    for client in ("a", "b", "c"):
+        story.joins(LOAD_MS + 12 * SECOND, client, host=HERE, completes=False)
+    assert suffering(story.completes(LOAD_MS + 15 * SECOND)) == (f"b@{HERE}", f"c@{HERE}")
+
+
+def test_the_only_process_that_another_one_replaces_when_the_broker_is_back_was_stopped_or_killed_meanwhile() -> None:
+    alone = restarted(three(static=True)).replaces(LOAD_MS + 4 * SECOND, "a", host=HERE)
+    assert "a" not in suffering(alone)
+    all_ = restarted(three(static=True))
+    for number, client in enumerate(("a", "b", "c")):
+        all_.replaces(LOAD_MS + number * SECOND, client, host=HERE)
+    assert suffering(all_) == ("a", "b", "c")
+
+
 def test_a_process_that_was_back_before_it_was_replaced_has_a_cause_of_its_own() -> None:
     killed = activity(last_request_ms=LOAD_MS + 4 * SECOND, closed_ms=LOAD_MS + 5 * SECOND, closed_by="reset")
     story = restarted(three(static=True)).replaces(LOAD_MS + 7 * SECOND, "a", host=HERE, activity=killed)

@@ -75,6 +75,10 @@ class _Restart:
     def has(self, each: Disturbance) -> bool:
         """Whether something may be due to it."""
         life, load = each.life, self._load_of.get(each.group)
+        if each.what in (What.DEPARTED, What.REPLACED) and self._had_stopped(each):
+            return False
+        if life is not None and each.what is What.REPLACED and self._is_replaced_alone(life):
+            return False
         if life is not None and each.what is What.DEPARTED:
             if each.group in self._back and self._stays_away(each, life):
                 return False
@@ -82,8 +86,6 @@ class _Restart:
                 return True  # of several that is no chance
             if self._is_silent_alone(each, life):
                 return False
-        if each.what in (What.DEPARTED, What.REPLACED) and self._had_stopped(each):
-            return False
         if each.what is What.ARRIVED and each.group in self._anew:
             return False
         loaded_ms = self._ended_ms if load is None else load.to_ms
@@ -97,6 +99,12 @@ class _Restart:
             return False
         loaded_ms = self._load_of[each.group].to_ms
         return life.began_ms < loaded_ms and _ends_with_new_session(each, loaded_ms, self._known)
+
+    def _is_replaced_alone(self, life: Life) -> bool:
+        """Whether all others of its group went on with their memberships: a client does so if its process does."""
+        others = [other for other in self._groups[life.group].alive_at(self._began_ms - 1) if other is not life]
+        until_ms = self._ended_ms + self._known.session_ms(life.member.member_id)
+        return bool(others) and all(other.is_alive_at(until_ms) for other in others)
 
     def _is_silent_alone(self, each: Disturbance, life: Life) -> bool:
         """Whether nothing was heard of it for longer than clients wait before they try again, and others of its group are there."""
@@ -339,8 +347,11 @@ def _process_count(silent: Iterable[Disturbance]) -> int:
 
 
 def _fell_silent(each: Disturbance) -> bool:
-    """Whether its session expired, other than because it had to give up partitions, which some clients do without a heartbeat."""
-    is_known = each.life is not None and _host(each) is not None
+    """Whether its session expired, other than because it had to give up partitions, which some clients do without a heartbeat.
+
+    Where sessions began anew with the coordinator, they end at the same time, whenever the members fell silent.
+    """
+    is_known = each.life is not None and _host(each) is not None and each.life.stopped_ms is None
     return is_known and each.fact.kind is Kind.EXPIRED and each.fact.told_ms is None
 
 
