@@ -94,6 +94,15 @@ def test_the_only_process_that_another_one_replaces_when_the_broker_is_back_was_
     assert suffering(all_) == ("a", "b", "c")
 
 
+def test_who_commits_and_leaves_at_once_when_the_broker_is_back_was_closed() -> None:
+    for quiet_ms, expected in ((10, "restart"), (2 * SECOND, "broker_restarted")):
+        story = restarted(three())
+        left_ms = LOAD_MS + 2 * SECOND
+        closing = Committed(left_ms - quiet_ms, SECOND, before_ms=STOP_MS - SECOND)
+        story.leaves(left_ms, "a", committed=closing).joins(LOAD_MS + 8 * SECOND, "a", host=HERE)
+        assert (expected, (f"a@{HERE}",)) in causes_of(story)
+
+
 def test_a_process_that_was_back_before_it_was_replaced_has_a_cause_of_its_own() -> None:
     killed = activity(last_request_ms=LOAD_MS + 4 * SECOND, closed_ms=LOAD_MS + 5 * SECOND, closed_by="reset")
     story = restarted(three(static=True)).replaces(LOAD_MS + 7 * SECOND, "a", host=HERE, activity=killed)

@@ -23,7 +23,7 @@ _LATE = 1.5
 """A commit that has not come for so many times the usual pause is late."""
 _AUTO_COMMIT_MS = 5_000
 """Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
-_CLOSING_MS = 50
+CLOSING_MS = 50
 """A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
 _ENDS_SESSIONS = re.compile(r"kgo\b|apache-kafka-java ([4-9]|[1-9]\d)\.")
 """Clients that end their sessions of fetches when they are closed: franz-go, and Java's of version 4 and later."""
@@ -178,7 +178,7 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     if activity is not None:
         if activity.last_api != _OFFSET_COMMIT or activity.closed_ms is None:
             return None
-        if activity.closed_ms - activity.last_request_ms <= _CLOSING_MS:
+        if activity.closed_ms - activity.last_request_ms <= CLOSING_MS:
             return True
         usual_ms = None if gone.committed is None else gone.committed.usual_ms
         # Who commits every second ends within a second of a commit, however it ends.

@@ -14,7 +14,7 @@ from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import member_id_of
-from kshim.explain.hypotheses.conduct import MISSED
+from kshim.explain.hypotheses.conduct import CLOSING_MS, MISSED
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
 from kshim.explain.lives import LATE_MS, Group
@@ -194,8 +194,11 @@ def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> b
 
 
 def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:
-    """Whoever leaves long after a load had found the coordinator, and with the new protocol nobody leaves to join again."""
-    if each.member is not None and is_made_by_client(each.member.member_id):
+    """Whoever leaves long after a load had found the coordinator, who commits as it leaves is closed, and with the new protocol nobody
+    leaves to join again."""
+    found = each.fact.committed
+    is_closed = found is not None and not found.is_none and 0 <= each.fact.ts_ms - found.last_ms <= CLOSING_MS
+    if is_closed or (each.member is not None and is_made_by_client(each.member.member_id)):
         return True
     is_known = each.fact.is_observed and each.fact.reason != UNSEEN
     return is_known and each.fact.ts_ms > loaded_ms + HEARTBEAT_MS + POLL_MS
