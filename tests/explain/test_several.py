@@ -82,6 +82,21 @@ def test_a_process_that_crashes_before_its_turn_and_is_started_again_is_no_sign_
     assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
 
 
+def test_the_first_process_that_a_deploy_starts_is_replaced_only_by_the_next_deploy() -> None:
+    """Each process is started before the one is stopped that it replaces; half a minute later all are stopped, and started again."""
+    story = Story()
+    for number, place in enumerate((1, 2, 3)):
+        story.joins(number * SECOND, f"api-{place}", host="10.0.0.1")
+    for number, place in enumerate((1, 2, 3)):
+        at_ms = HOUR + 6 * SECOND * number
+        story.joins(at_ms, f"api-10{place}", host="10.0.0.1").leaves(at_ms + 3 * SECOND, f"api-{place}")
+    for number, place in enumerate((1, 2, 3)):
+        story.leaves(HOUR + 45 * SECOND + 10 * number, f"api-10{place}", completes=False)
+    for number, place in enumerate((1, 2, 3)):
+        story.joins(HOUR + 48 * SECOND + 100 * number, f"api-10{place}", host="10.0.0.1", assignor="sticky")
+    assert causes_of(story) == ["one_by_one_start", "deploy", "assignor_changed"]
+
+
 def test_a_client_that_crashes_and_returns_again_and_again_is_in_a_crash_loop() -> None:
     story = a_group_of_three()
     for number in range(4):

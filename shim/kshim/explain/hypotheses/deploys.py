@@ -39,8 +39,8 @@ class _Turnover(NamedTuple):
         return member_id_of(self.gone)
 
     def was_there(self, ts_ms: int) -> bool:
-        """Whether the process that was stopped had been a member at a time. What was added later is new already."""
-        return self.gone.life is not None and self.gone.life.of_process.began_ms <= ts_ms
+        """Whether the process that was stopped had been a member before a time. What was added then, or later, is new already."""
+        return self.gone.life is not None and self.gone.life.of_process.began_ms < ts_ms
 
     @property
     def parts(self) -> tuple[Disturbance, ...]:
