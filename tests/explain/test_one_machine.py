@@ -244,6 +244,20 @@ def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other(
     assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
 
 
+def test_who_begins_a_rebalance_is_no_successor_of_one_that_joins_in_it() -> None:
+    """Both fall silent as soon as it is over, and are back together."""
+    story = Story(session_ms=SESSION_MS)
+    for number in range(3):
+        story.joins(2 * SECOND * number, "a", host=HERE)
+    story.joins(HOUR, "a", host=HERE, completes=False).completes(HOUR + SECOND, join_ms=SECOND - 10)
+    story.expires(HOUR + SECOND + SESSION_MS, "a", completes=False)
+    new = story.member("a")
+    story.expires_again(HOUR + SECOND + SESSION_MS, new).completes(HOUR + 12 * SECOND)
+    for number in range(2):
+        story.joins(HOUR + 17 * SECOND + number * 10, "a", host=HERE)
+    assert [cause for cause, _ in causes_of(story)] == ["scale_up", "network_cut"]
+
+
 def test_who_falls_silent_just_after_a_rebalance_may_have_sent_heartbeats_until_a_network_was_cut() -> None:
     story = Story(session_ms=SESSION_MS)
     for number, client in enumerate(("a", "b", "c", "d")):

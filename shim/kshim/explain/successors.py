@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from kshim.explain.closed import OF_STREAMS
-from kshim.explain.facts import RETURN_MS, START_MS, Activity, Kind, Known
+from kshim.explain.facts import BEGINS_MS, RETURN_MS, START_MS, Activity, Kind, Known
 from kshim.explain.life import Life
 
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -110,6 +110,8 @@ def _silent_ms(life: Life, known: Known) -> int:
         return life.began_ms
     if life.stopped_ms is None:
         silent_ms = life.silent_ms(known)
+        if life.activity is None and life.has_settled and life.joined_last_ms is not None:
+            return silent_ms + BEGINS_MS  # it joined in a rebalance that somebody else had begun
         closed_ms = _closed_ms(life)
         return silent_ms if closed_ms is None else min(silent_ms, closed_ms)
     found = None if life.gone is None else life.gone.committed
