@@ -133,9 +133,9 @@ class Story:
         self._add(at_ms, group, Kind.REMOVED, self._members[group, client].pop(0), reason="rebalance_timeout")
         return self.completes(at_ms + 100, group=group)
 
-    def expires_again(self, at_ms: int, member: Member) -> Story:
-        """The session of a member times out that was gone already, as a broker that had forgotten it sees it."""
-        return self._add(at_ms, "billing", Kind.EXPIRED, member)
+    def expires_again(self, at_ms: int, member: Member, activity: Activity | None = None) -> Story:
+        """The session of a member times out: one that was gone already, as a broker that had forgotten it sees it, or any other."""
+        return self._add(at_ms, "billing", Kind.EXPIRED, member, activity=activity)
 
     def requests(
         self,

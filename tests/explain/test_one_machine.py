@@ -244,6 +244,28 @@ def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other(
     assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
 
 
+def test_a_process_that_joins_while_another_ones_connection_is_open_is_not_its_successor() -> None:
+    """Those of a loop wait for a rebalance when they are killed, so that their JoinGroup is all that was heard of them."""
+    story = three_on_one_host().joins(HOUR - MINUTE, "a", host=HERE, connection="loop 0")
+    story.joins(HOUR + 2 * SECOND, "a", host=HERE, connection="added", completes=False)
+    for number in range(1, 4):
+        begin_ms = HOUR + 5 * SECOND * number
+        story.joins(begin_ms, "a", host=HERE, connection=f"loop {number}", opened_ms=begin_ms - 10, completes=False)
+    joined = story.known().facts
+    for number in range(4):
+        (fact,) = [
+            each for each in joined if each.activity is not None and each.activity.connection_id == f"loop {number}"
+        ]
+        closed_ms = HOUR + 5 * SECOND * number + 4 * SECOND
+        heard_ms = HOUR if number == 0 else fact.ts_ms
+        gone = activity(connection=f"loop {number}", last_request_ms=heard_ms, closed_ms=closed_ms, closed_by="client")
+        assert fact.member is not None
+        story.expires_again(heard_ms + SESSION_MS, fact.member, gone)
+    story.joins(HOUR + 21 * SECOND, "a", host=HERE, connection="loop 4", opened_ms=HOUR + 21 * SECOND - 10)
+    assert ("crash_loop", (f"a@{HERE}",)) in causes_of(story)
+    assert "killed" not in [cause for cause, _ in causes_of(story)]
+
+
 def test_who_begins_a_rebalance_is_no_successor_of_one_that_joins_in_it() -> None:
     """Both fall silent as soon as it is over, and are back together."""
     story = Story(session_ms=SESSION_MS)

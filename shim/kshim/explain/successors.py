@@ -109,18 +109,19 @@ def _silent_ms(life: Life, known: Known) -> int:
     if life.is_forgotten:
         return life.began_ms
     if life.stopped_ms is None:
+        if (closed_ms := _closed_ms(life)) is not None:
+            return closed_ms
         silent_ms = life.silent_ms(known)
-        if life.activity is None and life.has_settled and life.joined_last_ms is not None:
-            return silent_ms + BEGINS_MS  # it joined in a rebalance that somebody else had begun
-        closed_ms = _closed_ms(life)
-        return silent_ms if closed_ms is None else min(silent_ms, closed_ms)
+        # It joined in a rebalance that somebody else had begun.
+        has_followed = life.activity is None and life.has_settled and life.joined_last_ms is not None
+        return silent_ms + BEGINS_MS if has_followed else silent_ms
     found = None if life.gone is None else life.gone.committed
     committed_ms = 0 if found is None or found.is_none else found.last_ms
     return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms, committed_ms)
 
 
 def _closed_ms(life: Life) -> int | None:
-    """When the connection of a process was closed whose session expired: that begins anew with the end of a rebalance, for dead ones, too."""
+    """When the connection of a process was closed whose session expired: it had waited since its JoinGroup, or its session began anew when it was dead."""
     activity = life.activity
     if life.gone is None or life.gone.kind is not Kind.EXPIRED or activity is None or activity.closed_by != "client":
         return None
