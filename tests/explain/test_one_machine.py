@@ -266,6 +266,13 @@ def test_a_process_that_joins_while_another_ones_connection_is_open_is_not_its_s
     assert "killed" not in [cause for cause, _ in causes_of(story)]
 
 
+def test_an_application_that_asks_for_a_rebalance_again_later_has_done_so_twice() -> None:
+    story = three_on_one_host()
+    for at_ms in (HOUR, HOUR + 30 * SECOND):
+        story.requests(at_ms, "a", says="rebalance enforced by user")
+    assert causes_of(story) == [("rebalance_enforced", (f"a@{HERE}",))] * 2
+
+
 def test_who_begins_a_rebalance_is_no_successor_of_one_that_joins_in_it() -> None:
     """Both fall silent as soon as it is over, and are back together."""
     story = Story(session_ms=SESSION_MS)

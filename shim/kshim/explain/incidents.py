@@ -422,6 +422,7 @@ _QUICK = (
     Cause.PARTITIONS_ADDED,
     Cause.HOST_STALLED,
     Cause.NETWORK_CUT,
+    Cause.REBALANCE_ENFORCED,
     Cause.UNKNOWN,
 )
 """What is over soon: a session timeout later it is another one."""
