@@ -273,6 +273,19 @@ def test_an_application_that_asks_for_a_rebalance_again_later_has_done_so_twice(
     assert causes_of(story) == [("rebalance_enforced", (f"a@{HERE}",))] * 2
 
 
+def test_static_members_that_are_deployed_at_once_need_not_all_be_back_within_their_sessions() -> None:
+    story = three_on_one_host(static=True)
+    for group in ("orders", "mails"):
+        story.joins(10 * SECOND, group, group=group, host=HERE)
+    closing = [Committed(HOUR + 100 * number, 9 * SECOND, is_sparse=True) for number in range(3)]
+    story.replaces(HOUR + 9 * SECOND, "a", host=HERE, committed=closing[0])
+    for number, client in enumerate(("b", "c"), 1):
+        ends_ms = HOUR + 100 * number + SESSION_MS
+        story.expires(ends_ms, client, committed=closing[number], completes=False)
+        story.joins(ends_ms + 700 * number, client, host=HERE, static=True, completes=False)
+    assert causes_of(story.completes(HOUR + 14 * SECOND))[-1] == ("deploy", ("a", "b", "c"))
+
+
 def test_who_begins_a_rebalance_is_no_successor_of_one_that_joins_in_it() -> None:
     """Both fall silent as soon as it is over, and are back together."""
     story = Story(session_ms=SESSION_MS)

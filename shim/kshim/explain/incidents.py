@@ -122,11 +122,21 @@ class _Weighed:
         self._until_ms = min((ts_ms for ts_ms in counts_ms if ts_ms >= known.end_ms), default=None)
         """From then on the absence of a member tells more."""
         self._chosen: tuple[list[Key], list[_Chosen]] = ([], [])
+        self._of_group: list[Candidate] | None = None
+        """Hypotheses about several disturbances, if somebody has asked."""
 
     def is_still(self, facts: Sequence[Fact], known: Known, down: Sequence[Span]) -> bool:
         """Whether this is all that is known of it."""
         is_later = self._until_ms is not None and known.end_ms > self._until_ms
         return not is_later and self.facts == facts and self.profiles == known.profiles and self.down == down
+
+    def has_better_than(self, failure: Candidate) -> bool:
+        """Whether a hypothesis of this group about several disturbances gains more than one that explains some of them."""
+        if self._of_group is None:
+            self._of_group = _of_group(self.group, self._known, self.found)
+        keys, gain = {each.key for each in failure.explains}, _gain(failure, self.singles)
+        overlapping = (each for each in self._of_group if not keys.isdisjoint(part.key for part in each.explains))
+        return any(_gain(each, self.singles) > gain for each in overlapping)
 
     def chosen(self, free: Sequence[Disturbance]) -> list[_Chosen]:
         """What explains its disturbances, without those that the fleet's explain."""
@@ -159,9 +169,10 @@ class Explainer:
         on_hosts = groups_on_hosts(groups.values())
 
         def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
+            failures = host_failures(free, on_hosts, known)
             return [
                 *broker_restarts(free, groups, known),
-                *host_failures(free, on_hosts, known),
+                *(each for each in failures if not self._is_explained_better(each)),
                 *process_failures(free, groups, known),
             ]
 
@@ -177,6 +188,12 @@ class Explainer:
             self._incidents[key] = before.get(key) or (part, _incident(part, groups, known))
         incidents = [incident for _, incident in self._incidents.values()]
         return incidents if group is None else [_part(each, group) for each in incidents if group in each.groups]
+
+    def _is_explained_better(self, failure: Candidate) -> bool:
+        """Whether what befell members of one group alone has another cause that explains more of it: a deploy, as of static members."""
+        names = {each.group for each in failure.explains}
+        mine = self._weighed[names.pop()] if len(names) == 1 else None
+        return mine is not None and mine.has_better_than(failure)
 
     def _weigh(self, known: Known) -> None:
         of_groups: dict[str, list[Fact]] = defaultdict(list)
@@ -310,6 +327,12 @@ def _best(candidates: Iterable[Candidate]) -> float:
     return max((each.weight for each in candidates), default=_UNKNOWN_WEIGHT)
 
 
+def _gain(candidate: Candidate, singles: _Singles) -> float:
+    """How much more a hypothesis weighs than the best about each of its disturbances."""
+    apart = sum(max(_best(singles[each.key]), _UNKNOWN_WEIGHT) + _INCIDENT for each in candidate.explains)
+    return candidate.weight + _INCIDENT - apart
+
+
 def _choose_several(
     found: Sequence[Disturbance], singles: _Singles, candidates_of: Callable[[Sequence[Disturbance]], list[Candidate]]
 ) -> tuple[list[_Chosen], list[Disturbance]]:
@@ -319,10 +342,7 @@ def _choose_several(
     it explains: a loop may have begun after a deploy.
     """
 
-    def gain(candidate: Candidate) -> float:
-        apart = sum(max(_best(singles[each.key]), _UNKNOWN_WEIGHT) + _INCIDENT for each in candidate.explains)
-        return candidate.weight + _INCIDENT - apart
-
+    gain = partial(_gain, singles=singles)
     chosen: list[_Chosen] = []
     free = list(found)
     while free:

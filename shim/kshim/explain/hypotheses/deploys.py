@@ -257,7 +257,7 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
     is_static = life is not None and life.member.instance_id is not None
     if each.fact.kind is Kind.EXPIRED and is_static:
         stopped = evidence_for(each, known, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
-        if weight(0, stopped) <= weight(0, evidence_for(each, known, Cause.PAUSED, Cause.KILLED)):
+        if weight(0, stopped) < weight(0, evidence_for(each, known, Cause.PAUSED, Cause.KILLED)):
             return False
     # That another process took its place is the same for all replacements.
     if each.what is What.REPLACED and weight(-Step.LIKELY.value, evidence_for(each, known, Cause.STATIC_RESTART)) < 0:
