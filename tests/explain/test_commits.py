@@ -323,6 +323,13 @@ def test_a_broker_that_said_that_it_stopped_did_so_then() -> None:
     assert with_stops(facts, [(MINUTE, 3 * MINUTE)]) == facts
 
 
+def test_a_broker_that_had_said_so_the_last_time_did_not_say_that_it_stopped_again() -> None:
+    before = [(MINUTE, Kind.STOPPING), (MINUTE + 20 * SECOND, Kind.LOADED)]
+    facts = of_a_group((0, Kind.COMPLETED), *before, (4 * MINUTE, Kind.LOADED))
+    found = with_stops(facts, [(MINUTE, MINUTE + 30 * SECOND), (3 * MINUTE, 5 * MINUTE)])
+    assert [fact.ts_ms for fact in found if fact.kind is Kind.STOPPING] == [MINUTE, 3 * MINUTE]
+
+
 def test_who_was_first_gone_of_two_in_a_record_with_a_successor_is_unknown() -> None:
     two = Member("two-1", None, "two", "10.0.0.1")
     facts = [

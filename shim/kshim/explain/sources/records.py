@@ -46,8 +46,6 @@ _KNOWN = 20
 _ENOUGH = 3
 _SPARSE = 0.25
 """Who leaves out so many of the partitions that it could commit has often nothing new."""
-_RESTART_MS = 600_000
-"""A broker that says that it stops may be there again later than this only after another stop."""
 _MISSED = 3
 """Who has missed so many of the usual commits has stopped committing."""
 EARLY = 0.99
@@ -435,11 +433,11 @@ def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> l
 def with_stops(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
     """Adds to the facts of a log when a broker was stopped of which the log says only that it read the group again."""
     found: list[Fact] = []
+    loaded_ms = [fact.ts_ms for fact in facts if fact.kind is Kind.LOADED]
     for stopped_ms, began_ms in elections:
         loads = [fact for fact in facts if fact.kind is Kind.LOADED and stopped_ms < fact.ts_ms <= began_ms]
-        is_told = any(
-            fact.kind is Kind.STOPPING and fact.ts_ms <= began_ms <= fact.ts_ms + _RESTART_MS for fact in facts
-        )
+        before_ms = max((ts_ms for ts_ms in loaded_ms if ts_ms <= stopped_ms), default=0)
+        is_told = any(fact.kind is Kind.STOPPING and before_ms <= fact.ts_ms <= began_ms for fact in facts)
         if loads and not is_told:
             found.append(loads[0]._replace(ts_ms=stopped_ms, kind=Kind.STOPPING, is_observed=False, reason=""))
     return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
