@@ -277,7 +277,8 @@ def test_static_members_that_are_deployed_at_once_need_not_all_be_back_within_th
     story = three_on_one_host(static=True)
     for group in ("orders", "mails"):
         story.joins(10 * SECOND, group, group=group, host=HERE)
-    closing = [Committed(HOUR + 100 * number, 9 * SECOND, is_sparse=True) for number in range(3)]
+    last_ms = [HOUR + 100 * number for number in range(3)]
+    closing = [Committed(ts_ms, 9 * SECOND, before_ms=ts_ms - 9 * SECOND, is_sparse=True) for ts_ms in last_ms]
     story.replaces(HOUR + 9 * SECOND, "a", host=HERE, committed=closing[0])
     for number, client in enumerate(("b", "c"), 1):
         ends_ms = HOUR + 100 * number + SESSION_MS
