@@ -49,6 +49,17 @@ def test_a_process_that_is_heard_of_when_another_one_has_its_instance_id_has_a_t
     assert causes_of(story) == [("duplicate_instance", ("a",))]
 
 
+def test_the_one_that_says_that_it_goes_on_after_its_twin_had_ended_is_the_other_one() -> None:
+    story = three_on_one_host(static=True)
+    old = story.member("a")
+    story.replaces(HOUR, "a", host=HERE).is_heard_of(HOUR + SECOND, old).is_heard_of(HOUR + 20 * SECOND, old)
+    story.expires(HOUR + 22 * SECOND, "a", committed=Committed(HOUR + 12 * SECOND, SECOND, HOUR + 11 * SECOND))
+    story.joins(
+        HOUR + 25 * SECOND, "a", host=HERE, static=True, says="rejoining after we previously errored and backed off"
+    )
+    assert causes_of(story) == [("duplicate_instance", ("a",))]
+
+
 def test_processes_that_end_before_any_assignment_has_them_are_in_the_loop_of_their_client() -> None:
     story = three_on_one_host()
     # Killed at 1, 7 and 12 s; its successors join at 2, 8 and 14 s, and no leader that is alive assigns before 30 s.

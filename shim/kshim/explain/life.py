@@ -121,10 +121,12 @@ class Life:
 
     @property
     def _has_twin(self) -> bool:
-        """Whether the process whose instance id it took was still connected then."""
+        """Whether the process whose instance id it took was still connected then, or was heard of later."""
         taken = self.joined
-        is_taken = taken is not None and taken.kind is Kind.REPLACED
-        return is_taken and taken is not None and taken.activity is not None and taken.activity.closed_ms is None
+        if taken is None or taken.kind is not Kind.REPLACED:
+            return False
+        is_connected = taken.activity is not None and taken.activity.closed_ms is None
+        return is_connected or (self.previous is not None and self.previous.is_heard_after)
 
     def is_same_process_as_next(self, known: Known) -> bool | None:
         """Whether the process that joined next is this one, as connections and its reason tell; None: unknown."""

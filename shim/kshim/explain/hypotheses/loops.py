@@ -218,6 +218,8 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     if mine and last not in mine and last.what is What.DEPARTED and last.fact.kind is Kind.EXPIRED:
         mine.append(last)
         evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.STATIC_RESTART, Cause.KILLED)
+        if last.life is not None and last.life.is_followed(known):
+            evidence.append(Evidence(f"a process joined when {last.name} had none any more", Step.LIKELY))
     # Or the other one joins with it once more.
     elif mine and last not in mine and last.what is What.REPLACED and _is_soon(last, mine[-1], known):
         mine.append(last)
