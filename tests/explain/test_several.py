@@ -82,6 +82,13 @@ def test_a_process_that_crashes_before_its_turn_and_is_started_again_is_no_sign_
     assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
 
 
+def test_processes_that_are_added_one_by_one_are_no_part_of_a_start_that_was_over() -> None:
+    story = a_group_of_three()
+    for at_ms in (14 * SECOND, 14_100, 22 * SECOND, 31 * SECOND):
+        story.joins(at_ms, f"added-{at_ms}", host="10.0.0.4")
+    assert causes_of(story) == ["one_by_one_start", "scale_up"]
+
+
 def test_the_first_process_that_a_deploy_starts_is_replaced_only_by_the_next_deploy() -> None:
     """Each process is started before the one is stopped that it replaces; half a minute later all are stopped, and started again."""
     story = Story()

@@ -56,15 +56,15 @@ def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Ite
 
 
 def _alike(group: Group, part: list[Disturbance]) -> Iterator[list[Disturbance]]:
-    """Once several are there, the pauses between them tell how long another one may take, unless one after the other takes longer."""
-    longest_ms = 0
-    for number, (before, each) in enumerate(pairwise(part), 1):
-        pause_ms = group.up_ms(before.from_ms, each.from_ms)
-        is_late = number > 1 and pause_ms > max(IRREGULAR * longest_ms, START_MS)
-        if is_late and part[-1].from_ms - each.from_ms <= START_MS:
+    """Once several are there, the pauses between them tell how long another one may take, unless all that follow take as long."""
+    pauses_ms = [group.up_ms(before.from_ms, each.from_ms) for before, each in pairwise(part)]
+    for number in range(2, len(part)):
+        pause_ms, later_ms = pauses_ms[number - 1], pauses_ms[number:]
+        is_late = pause_ms > max(IRREGULAR * max(pauses_ms[: number - 1]), START_MS)
+        is_slow_on = bool(later_ms) and min(later_ms) > pause_ms / IRREGULAR
+        if is_late and not is_slow_on:
             yield part[:number]
             yield part[number:]
             return
-        longest_ms = max(longest_ms, pause_ms)
     if part:
         yield part
