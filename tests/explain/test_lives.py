@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kshim.explain.facts import Fact, Kind, Known, Member
 from kshim.explain.lives import Group, downtimes
+from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story
 
 Spans = list[tuple[int, int | None]]
 
@@ -47,3 +48,21 @@ def test_a_broker_was_not_away_all_the_time_between_two_records_while_a_rebalanc
     assert downtimes([stop, load]) == [(0, 100)]
     assert downtimes([stop, done, load]) == []
     assert downtimes([stop._replace(is_observed=True), done, load]) == [(0, 100)]
+
+
+def test_processes_that_waited_in_a_rebalance_before_a_restart_may_have_ended_as_soon_as_they_had_joined() -> None:
+    """Each is killed within seconds, while the session of the first one lasts; then the others' begin anew, and again with the broker."""
+    story = Story().joins(0, "a").joins(SECOND, "b", host="10.0.0.2")
+    for number in range(1, 4):
+        story.joins(MINUTE + 9 * SECOND * number, "a", completes=False)
+    story.expires(MINUTE + SESSION_MS, "a", completes=False).completes(MINUTE + SESSION_MS, join_ms=36 * SECOND)
+    story.stops(2 * MINUTE + 20 * SECOND).loads(2 * MINUTE + 30 * SECOND)
+    for _ in range(2):
+        story.expires(2 * MINUTE + 30 * SECOND + SESSION_MS, "a", completes=False)
+    known = story.known()
+    lives = [
+        life
+        for life in Group("billing", known.facts, known, downtimes(known.facts)).lives
+        if life.member.client_id == "a"
+    ]
+    assert [life.next for life in lives] == [*lives[1:], None]

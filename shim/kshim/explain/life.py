@@ -44,6 +44,8 @@ class Life:
         """Whether the broker was stopped before there was a record of it: its process goes on, and joins again as another member."""
         self.stopped_ms: int | None = None
         """When the broker was stopped that was there again one session timeout before it expired: since about then nothing can have been heard."""
+        self.stopped_since_ms = 0
+        """Since when nothing may have been heard of it at the earliest, if the broker was stopped so."""
         self.renewed_ms = 0
         """When its session began anew for the last time before it was gone: a phase JOIN had ended, or the group was loaded."""
         self._evidence: tuple[Known | None, dict[tuple[Cause, ...], tuple[Evidence, ...]]] = (None, {})

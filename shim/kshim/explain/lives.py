@@ -207,10 +207,20 @@ class Group:
         for life in self.lives:
             if life.gone is None or life.gone.kind is not Kind.EXPIRED or life.gone.activity is not None:
                 continue
-            renewed_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
+            session_ms = self._known.session_ms(life.member.member_id)
             for stopped_ms, loaded_ms in down:
-                if abs(loaded_ms - renewed_ms) <= LATE_MS and life.began_ms < stopped_ms:
+                if abs(loaded_ms + session_ms - life.gone.ts_ms) <= LATE_MS and life.began_ms < stopped_ms:
                     life.stopped_ms = stopped_ms
+                    life.stopped_since_ms = self._silent_since_ms(life, life.gone, stopped_ms, session_ms)
+
+    def _silent_since_ms(self, life: Life, gone: Fact, stopped_ms: int, session_ms: int) -> int:
+        """When a member was heard of at the earliest whose session had not ended when the broker was stopped: it may have been its JoinGroup."""
+        since_ms = stopped_ms - session_ms
+        for fact in self.facts:
+            if fact.kind in _JOIN_ENDED and fact.phases is not None and since_ms < fact.ts_ms <= stopped_ms:
+                since_ms = fact.ts_ms - (fact.phases.sync_ms or 0) - (fact.phases.join_ms or 0)
+        found = gone.committed
+        return max(since_ms, life.began_ms, 0 if found is None or found.is_none else found.last_ms)
 
     def _is_silent_at(self, life: Life, ts_ms: int) -> bool:
         """Whether nothing is heard any more of a member whose session will expire."""

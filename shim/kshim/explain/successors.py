@@ -105,7 +105,7 @@ class _Ended:
 
 
 def _silent_ms(life: Life, known: Known) -> int:
-    """Since when a successor may have begun; where a broker was stopped meanwhile, perhaps for a session timeout before that."""
+    """Since when a successor may have begun."""
     if life.is_forgotten:
         return life.began_ms
     if life.stopped_ms is None:
@@ -115,9 +115,7 @@ def _silent_ms(life: Life, known: Known) -> int:
         # It joined in a rebalance that somebody else had begun.
         has_followed = life.activity is None and life.has_settled and life.joined_last_ms is not None
         return silent_ms + BEGINS_MS if has_followed else silent_ms
-    found = None if life.gone is None else life.gone.committed
-    committed_ms = 0 if found is None or found.is_none else found.last_ms
-    return max(life.stopped_ms - known.session_ms(life.member.member_id), life.began_ms, committed_ms)
+    return life.stopped_since_ms
 
 
 def _closed_ms(life: Life) -> int | None:

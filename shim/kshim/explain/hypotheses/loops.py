@@ -59,13 +59,14 @@ class _Around:
         return first if end - begin == 1 else None
 
     def lived_ms(self, each: Disturbance) -> int | None:
-        """For how long a process was there, without the rebalance for which a dynamic member has to wait first; None: it is not known since when."""
+        """For how long a process was there at least, without the rebalance for which a dynamic member has to wait first; None: it is not known since when."""
         if each.life is None or each.life.began_ms <= 0:
             return None
         began_ms = each.life.began_ms
         if each.life.member.instance_id is None:
             began_ms = max(began_ms, self._group.settled_ms(began_ms) or 0)
-        return max(each.from_ms - began_ms, 0)
+        silent_ms = each.from_ms if each.life.stopped_ms is None else each.life.stopped_since_ms
+        return max(silent_ms - began_ms, 0)
 
     def ended_at_once(self, each: Disturbance) -> bool:
         """Whether a process ended within seconds of its start."""
