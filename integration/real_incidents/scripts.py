@@ -72,6 +72,8 @@ async def rolling_deploy(stage: Stage, service: Service) -> Outcome:
     """One process after the other is replaced, or first joined by its successor."""
     is_surge = not service.is_static and service.rng.random() < 0.3
     for process in list(service.processes):
+        if process not in service.processes:
+            continue  # it has ended by itself, and been started again
         if is_surge:
             service.start(process.place + 100 if service.ids == "by place" else process.place)
             await _seconds(service, 1.0, 6.0)

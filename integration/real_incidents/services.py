@@ -113,7 +113,13 @@ class Service:
         return self.max_poll_ms / 1_000
 
     def start(self, place: int, *, host: Host | None = None) -> Process:
-        """Start a process at a place of the service: the next free number for a new one, that of a former for a successor."""
+        """Start a process at a place of the service: the next free number for a new one, that of a former for a successor.
+
+        One with an instance id that is there already is none of two: the supervisor was faster.
+        """
+        there = [each for each in self.processes if self.is_static and each.place == place]
+        if there:
+            return there[0]
         life = next(self._lives)
         instance_id = f"{self.name}-{place}" if self.is_static else None
         client_id = {
