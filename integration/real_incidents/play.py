@@ -177,10 +177,13 @@ class Player:
         start_ms = wall_ms()
         for host in hosts:
             host.cut()
-        await asyncio.sleep(self._rng.uniform(1.2, 1.6) * self._session_s(cut))
+        cut_s = self._rng.uniform(1.2, 1.6) * self._session_s(cut)
+        await asyncio.sleep(cut_s)
         for host in hosts:
             host.mend()
-        await self._settled_and_written(start_ms, cut, Cause.NETWORK_CUT, hosts)
+        # Of the others nothing happened to a group: their sessions last for longer.
+        removed = [(service, process) for service, process in cut if service.session_s < cut_s]
+        await self._settled_and_written(start_ms, removed or cut, Cause.NETWORK_CUT, hosts)
 
     async def _restart_the_broker(self) -> None:
         start_ms = wall_ms()
