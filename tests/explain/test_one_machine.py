@@ -60,6 +60,19 @@ def test_the_one_that_says_that_it_goes_on_after_its_twin_had_ended_is_the_other
     assert causes_of(story) == [("duplicate_instance", ("a",))]
 
 
+def test_a_twin_that_is_started_again_goes_on_taking_the_instance_id_from_the_same_process() -> None:
+    story = three_on_one_host(static=True)
+    old = story.member("a")
+    story.replaces(HOUR, "a", host=HERE).is_heard_of(HOUR + SECOND, old)
+    story.replaces(
+        HOUR + 20 * SECOND, "a", host=HERE, committed=Committed(HOUR + 17 * SECOND, SECOND, HOUR + 16 * SECOND)
+    )
+    story.is_heard_of(HOUR + 22 * SECOND, old).is_heard_of(HOUR + 30 * SECOND, old)
+    story.expires(HOUR + 41 * SECOND, "a", committed=Committed(HOUR + 31 * SECOND, SECOND, HOUR + 30 * SECOND))
+    story.joins(HOUR + 42 * SECOND, "a", host=HERE, static=True)
+    assert causes_of(story) == [("duplicate_instance", ("a",))]
+
+
 def test_processes_that_end_before_any_assignment_has_them_are_in_the_loop_of_their_client() -> None:
     story = three_on_one_host()
     # Killed at 1, 7 and 12 s; its successors join at 2, 8 and 14 s, and no leader that is alive assigns before 30 s.

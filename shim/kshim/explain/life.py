@@ -25,8 +25,8 @@ class Life:
         self.refused: list[Fact] = []
         """Of other processes, which asked for its instance id and did not get it."""
         self.gone: Fact | None = None
-        self.is_heard_after = False
-        """Whether its process was heard of when it was no member any more: its session had expired, or another one had taken its place."""
+        self.heard_after_ms = 0
+        """When its process was heard of last as no member any more: its session had expired, or another one had taken its place."""
         self.next: Life | None = None
         """The life of the same client that took its place."""
         self.previous: Life | None = None
@@ -58,6 +58,11 @@ class Life:
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
+
+    @property
+    def is_heard_after(self) -> bool:
+        """Whether its process was heard of when it was no member any more."""
+        return self.heard_after_ms > 0
 
     @property
     def began_ms(self) -> int:

@@ -139,7 +139,7 @@ class Group:
                 self._life(fact.member).stopped = fact
             case Kind.HEARD:
                 if (heard := self.life_of(fact.member)) is not None:
-                    heard.is_heard_after = True
+                    heard.heard_after_ms = fact.ts_ms
             case Kind.REFUSED:
                 self._refuse(fact, fact.member.instance_id)
             case kind if kind in _DEPARTURES:

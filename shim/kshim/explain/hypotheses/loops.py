@@ -213,6 +213,9 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     causes = (Cause.DUPLICATE_INSTANCE,)
     mine = [each for each in chain if each.what is What.REPLACED and not _speaks_against(each, known, *causes)]
     evidence = [one for each in mine for one in evidence_for(each, known, Cause.DUPLICATE_INSTANCE)]
+    # Those that are started again have a twin for as long as the first one is heard of.
+    heard_ms = max((each.life.heard_after_ms for each in mine if each.life is not None), default=0)
+    mine = [each for each in chain if each in mine or (each.what is What.REPLACED and each.fact.ts_ms <= heard_ms)]
     evidence += [Evidence("another process with the instance id took its place again", Step.LIKELY)] * (len(mine) - 1)
     # When one of the two is stopped, the id has no process until its session expires and the other one joins.
     last = chain[-1]
