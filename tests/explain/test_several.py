@@ -241,6 +241,16 @@ def test_a_group_whose_heartbeats_are_rare_always_joins_slowly() -> None:
     assert causes_of(story) == ["one_by_one_start", "slow_poll"]
 
 
+def test_a_group_that_often_waits_for_longer_than_heartbeats_may_take_has_slow_members() -> None:
+    """They are a third of the session apart at most."""
+    story = Story(session_ms=10 * SECOND)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(300 * number, client, host=f"10.0.0.{number}")
+    for number, join_s in enumerate((3, 12, 2, 14, 3, 12, 13, 11)):
+        story.completes(HOUR + number * 10 * MINUTE, join_ms=join_s * SECOND)
+    assert causes_of(story) == ["one_by_one_start", *["slow_poll"] * 5]
+
+
 def test_two_long_join_phases_of_which_nobody_is_known_to_be_last_are_two_incidents() -> None:
     story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND).completes(HOUR + MINUTE, join_ms=20 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "slow_poll", "slow_poll"]

@@ -201,7 +201,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             continue  # members had joined in time, or nobody knows whether they would have
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
         if last is None or wait_ms is None or not phases.is_last_observed:
-            yield from _long_join(group, fact, phases, usual_join_ms)
+            yield from _long_join(group, fact, phases, known, usual_join_ms)
             continue
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
@@ -228,25 +228,29 @@ def _usual_ms(durations_ms: Iterable[int]) -> float:
     return median(found) if len(found) > _USUAL_COUNT else 0
 
 
-def _long_join(group: Group, fact: Fact, phases: Phases, usual_ms: float) -> Iterator[Disturbance]:
+def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms: float) -> Iterator[Disturbance]:
     """A JOIN phase of a source that has not seen who was last: somebody was, unless a member was gone or the group new.
 
-    `usual_ms`: of this group. Members learn from their next heartbeat that they have to join, and no source tells how rare these are.
+    `usual_ms`: of this group. Members learn from their next heartbeat that they have to join, and no source tells how rare these are; a third
+    of the session at most. Where most phases are longer, most had a slow member.
     """
     least_ms = _UNUSUAL * HEARTBEAT_MS if phases.last_to_join is None else HEARTBEAT_MS + POLL_MS
-    if phases.join_ms is None or phases.join_ms <= max(least_ms, _UNUSUAL * usual_ms):
+    if phases.join_ms is None or phases.join_ms <= least_ms:
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
+    # Who has just begun the phase, as the first of a group, is waited for by nobody.
+    awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+    longest_ms = max((known.session_ms(life.member.member_id) / 3 for life in awaited), default=0) + POLL_MS
+    if not awaited or phases.join_ms <= min(_UNUSUAL * usual_ms, longest_ms):
+        return
     # Records are dated after phase SYNC.
     is_excused = any(
         life.gone is not None
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
-    # Who has just begun the phase, as the first of a group, is waited for by nobody.
-    awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
-    if awaited and not is_excused:
+    if not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 
