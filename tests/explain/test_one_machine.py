@@ -73,6 +73,18 @@ def test_a_twin_that_is_started_again_goes_on_taking_the_instance_id_from_the_sa
     assert causes_of(story) == [("duplicate_instance", ("a",))]
 
 
+def test_a_deploy_has_all_of_its_parts_also_where_a_process_of_its_name_is_added_much_later() -> None:
+    """Each new process is started before an old one is stopped, so that the last that left has none after it."""
+    story = Story(session_ms=SESSION_MS)
+    for number in range(3):
+        story.joins(2 * SECOND * number, "a", host=HERE)
+    for number in range(3):
+        at_ms = HOUR + 5 * SECOND * number
+        story.joins(at_ms, "a", host=HERE).leaves(at_ms + 2 * SECOND, "a")
+    story.joins(2 * HOUR, "a", host=HERE)
+    assert causes_of(story) == [("deploy", (f"a@{HERE}",)), ("scale_up", (f"a@{HERE}",))]
+
+
 def test_processes_that_end_before_any_assignment_has_them_are_in_the_loop_of_their_client() -> None:
     story = three_on_one_host()
     # Killed at 1, 7 and 12 s; its successors join at 2, 8 and 14 s, and no leader that is alive assigns before 30 s.

@@ -140,8 +140,8 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
     for gone in found:
         if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
             continue
-        if gone.life.next is not None:
-            if not _flaps_away(gone.life.next) and gone.life.is_followed(known):
+        if gone.life.is_followed(known):
+            if not _flaps_away(gone.life.next):
                 yield _Turnover(gone, None)
         elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)
@@ -191,7 +191,7 @@ def _take_successor(
     """
     old = gone.life
     assert old is not None
-    within_ms = known.return_ms(old.member.member_id)
+    within_ms = old.return_ms(known)
     # Who joined in the same rebalance was started together with it.
     settled_ms = group.settled_ms(old.began_ms)
     if settled_ms is None:
