@@ -66,3 +66,14 @@ def test_processes_that_waited_in_a_rebalance_before_a_restart_may_have_ended_as
         if life.member.client_id == "a"
     ]
     assert [life.next for life in lives] == [*lives[1:], None]
+
+
+def test_a_kafka_that_was_killed_is_away_until_it_has_read_its_groups_for_the_second_time() -> None:
+    """It does so at first as the broker that is still registered, and nobody can connect; sessions end meanwhile, and nothing else happens."""
+    story = Story(session_ms=6 * SECOND).joins(0, "a").stops(MINUTE).loads(MINUTE + 17 * SECOND)
+    story.expires(MINUTE + 23 * SECOND, "a", completes=False).loads(MINUTE + 27 * SECOND)
+    known = story.known()
+    group = Group("billing", known.facts, known, downtimes(known.facts))
+    assert group.up_ms(MINUTE - SECOND, MINUTE + 28 * SECOND) == 2 * SECOND
+    later = story.joins(MINUTE + 30 * SECOND, "a").loads(MINUTE + 35 * SECOND).known()
+    assert downtimes(later.facts) == downtimes(known.facts), "it was there meanwhile"

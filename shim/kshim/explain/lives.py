@@ -16,6 +16,12 @@ _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
 _JOIN_ENDED = (Kind.JOIN_COMPLETED, Kind.COMPLETED)
 
+_OF_BROKER = (Kind.STOPPING, Kind.LOADED)
+_WITHOUT_CLIENTS = (*_OF_BROKER, Kind.EXPIRED, Kind.EMPTIED)
+"""What happens, or is told, where no client can connect: sessions end by a timer."""
+_REGISTERED_MS = 15_000
+"""For so long a broker that was killed is registered still: `broker.session.timeout.ms`, 9 s, and until it asks again."""
+
 _NEAR = 100
 """So many facts about records before another one, and after it, are looked at for what they have to do with it."""
 
@@ -267,15 +273,19 @@ def downtimes(facts: Iterable[Fact]) -> list[Span]:
     """
     found: list[Span] = []
     stopped_ms: int | None = None
-    is_certain = False
+    is_certain = is_still = False
     for fact in facts:
+        # A Kafka that was killed reads its groups once as the broker that it was, and again when it is registered anew.
+        if is_still and fact.kind in _OF_BROKER and LATE_MS < fact.ts_ms - found[-1][1] <= _REGISTERED_MS:
+            found.append((found[-1][1], fact.ts_ms))
         if fact.kind is Kind.STOPPING and stopped_ms is None:
             stopped_ms, is_certain = fact.ts_ms, fact.is_observed
         elif fact.kind is Kind.LOADED and stopped_ms is not None:
             found.append((stopped_ms, fact.ts_ms))
-            stopped_ms = None
+            stopped_ms, is_still = None, True
         elif fact.kind is Kind.COMPLETED and not is_certain:
             stopped_ms = None
+        is_still = is_still and fact.kind in _WITHOUT_CLIENTS
     return found
 
 
@@ -329,4 +339,4 @@ class _Attendance:
 
 
 def _is_within(span: Span, fact: Fact) -> bool:
-    return fact.kind not in (Kind.STOPPING, Kind.LOADED) and span[0] < fact.ts_ms < span[1]
+    return fact.kind not in _WITHOUT_CLIENTS and span[0] < fact.ts_ms < span[1]
