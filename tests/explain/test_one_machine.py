@@ -256,6 +256,19 @@ def test_two_of_one_group_that_lose_the_broker_for_the_same_time_were_cut_off_wh
     assert story.causes()[-1] == ("network_cut", (f"a@{HERE}", f"b@{HERE}"))
 
 
+def test_members_of_several_groups_that_are_gone_and_back_together_were_cut_off_whoever_else_went_on() -> None:
+    """All are on one machine, and half of the members of each group, or fewer, have the network that is cut."""
+    groups = ("billing", "orders", "mails", "audits")
+    story = Story(session_ms=SESSION_MS)
+    for group in groups:
+        for number in range(4):
+            story.joins(300 * number, f"{group}-{number}", group=group, host=HERE)
+    for number, group in enumerate(groups):
+        story.expires(HOUR + 400 * number + SESSION_MS, f"{group}-0", group=group)
+        story.joins(HOUR + 18 * SECOND + 200 * number, f"{group}-0", group=group, host=HERE)
+    assert story.causes()[-1] == ("network_cut", tuple(sorted(f"{group}-0@{HERE}" for group in groups)))
+
+
 def test_a_host_on_which_a_member_went_on_did_not_stand_still() -> None:
     story = Story(session_ms=SESSION_MS)
     for group in ("billing", "orders", "mails"):

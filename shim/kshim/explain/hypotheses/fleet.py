@@ -22,6 +22,8 @@ from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
+_GROUPS_BY_CHANCE = 2
+"""In two groups something else may befall a member in the same seconds, and in more of them hardly."""
 _EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
 _GRACE = 1.25
 """Within so many session timeouts after a load members come back, or expire."""
@@ -495,7 +497,7 @@ def _of_hosts(
     prior = -4.0 if host is None else -2.0
     against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
     # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
-    is_one_place = len(groups) == 1 and len({each.group for each in together}) == 1
+    is_one_place = len(groups) == 1 and len({each.group for each in together}) != _GROUPS_BY_CHANCE
     cut += against[:1] if is_one_place else against
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
