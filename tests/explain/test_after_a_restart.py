@@ -103,6 +103,18 @@ def test_who_commits_and_leaves_at_once_when_the_broker_is_back_was_closed() -> 
         assert (expected, (f"a@{HERE}",)) in causes_of(story)
 
 
+def test_members_that_leave_some_time_after_they_are_connected_again_are_deployed() -> None:
+    for opened_ms, expected in ((LOAD_MS, "deploy"), (LOAD_MS + 1_900, "broker_restarted")):
+        story = restarted(three())
+        for number, client in enumerate(("a", "b", "c")):
+            left_ms = LOAD_MS + 2 * SECOND + 20 * number
+            last = activity(connection=f"{client} 2", last_request_ms=left_ms, last_api="LeaveGroup")
+            story.leaves(left_ms, client, activity=last._replace(opened_ms=opened_ms), completes=False)
+        for number, client in enumerate(("a", "b", "c")):
+            story.joins(LOAD_MS + 3 * SECOND + 200 * number, client, host=HERE, completes=False)
+        assert (expected, (f"a@{HERE}", f"b@{HERE}", f"c@{HERE}")) in causes_of(story.completes(LOAD_MS + 6 * SECOND))
+
+
 def test_a_process_that_was_back_before_it_was_replaced_has_a_cause_of_its_own() -> None:
     killed = activity(last_request_ms=LOAD_MS + 4 * SECOND, closed_ms=LOAD_MS + 5 * SECOND, closed_by="reset")
     story = restarted(three(static=True)).replaces(LOAD_MS + 7 * SECOND, "a", host=HERE, activity=killed)

@@ -12,7 +12,7 @@ from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_names import is_of_library
 from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import BEGINS_MS, FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import member_id_of
 from kshim.explain.hypotheses.conduct import CLOSING_MS, MISSED
 from kshim.explain.hypotheses.departures import evidence_for
@@ -196,11 +196,13 @@ def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> b
 
 
 def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:
-    """Whoever leaves long after a load had found the coordinator, who commits as it leaves is closed, and with the new protocol nobody
-    leaves to join again."""
-    found = each.fact.committed
+    """Whoever leaves long after a load, or after it has connected again, had found the coordinator; who commits as it leaves is closed, and
+    with the new protocol nobody leaves to join again.
+    """
+    found, activity = each.fact.committed, each.fact.activity
     is_closed = found is not None and not found.is_none and 0 <= each.fact.ts_ms - found.last_ms <= CLOSING_MS
-    if is_closed or (each.member is not None and is_made_by_client(each.member.member_id)):
+    was_back = activity is not None and each.fact.ts_ms - max(activity.opened_ms, loaded_ms) > BEGINS_MS
+    if is_closed or was_back or (each.member is not None and is_made_by_client(each.member.member_id)):
         return True
     is_known = each.fact.is_observed and each.fact.reason != UNSEEN
     return is_known and each.fact.ts_ms > loaded_ms + HEARTBEAT_MS + POLL_MS
