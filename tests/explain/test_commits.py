@@ -330,6 +330,14 @@ def test_a_broker_that_had_said_so_the_last_time_did_not_say_that_it_stopped_aga
     assert [fact.ts_ms for fact in found if fact.kind is Kind.STOPPING] == [MINUTE, 3 * MINUTE]
 
 
+def test_a_broker_that_goes_on_in_its_old_leader_epoch_was_killed_after_the_last_commit_of_all() -> None:
+    """As a Kafka does that is back before it is fenced: sessions that end are the last records of the epoch, and later than the load."""
+    facts = of_a_group((0, Kind.COMPLETED), (2 * MINUTE, Kind.LOADED))
+    found = with_stops(facts, [(3 * MINUTE, 4 * MINUTE)], lambda until_ms: until_ms - 20 * SECOND)
+    assert [fact.ts_ms for fact in found if fact.kind is Kind.STOPPING] == [2 * MINUTE - 20 * SECOND]
+    assert with_stops(facts, [], lambda _: None) == facts
+
+
 def test_who_was_first_gone_of_two_in_a_record_with_a_successor_is_unknown() -> None:
     two = Member("two-1", None, "two", "10.0.0.1")
     facts = [

@@ -430,16 +430,29 @@ def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> l
     return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
 
 
-def with_stops(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
-    """Adds to the facts of a log when a broker was stopped of which the log says only that it read the group again."""
+def with_stops(
+    facts: Sequence[Fact], elections: Iterable[tuple[int, int]], heard_ms: Callable[[int], int | None] = lambda _: None
+) -> list[Fact]:
+    """Adds to the facts of a log when a broker was stopped of which the log says only that it read the group again.
+
+    After its last record of a leader epoch. A Kafka that was killed, and is back before it is fenced, goes on in the same epoch: then after
+    the last commit of any group. `heard_ms`: when that was, until a time; None: there was none.
+    """
+    loads = [fact for fact in facts if fact.kind is Kind.LOADED]
+    stops_ms = [fact.ts_ms for fact in facts if fact.kind is Kind.STOPPING]
+    elections = sorted(elections)
     found: list[Fact] = []
-    loaded_ms = [fact.ts_ms for fact in facts if fact.kind is Kind.LOADED]
-    for stopped_ms, began_ms in elections:
-        loads = [fact for fact in facts if fact.kind is Kind.LOADED and stopped_ms < fact.ts_ms <= began_ms]
-        before_ms = max((ts_ms for ts_ms in loaded_ms if ts_ms <= stopped_ms), default=0)
-        is_told = any(fact.kind is Kind.STOPPING and before_ms <= fact.ts_ms <= began_ms for fact in facts)
-        if loads and not is_told:
-            found.append(loads[0]._replace(ts_ms=stopped_ms, kind=Kind.STOPPING, is_observed=False, reason=""))
+    for before, load in pairwise((None, *loads)):
+        assert load is not None
+        since_ms = 0 if before is None else before.ts_ms
+        if any(since_ms <= ts_ms <= load.ts_ms for ts_ms in stops_ms):
+            continue
+        of_epochs = (
+            stopped_ms for stopped_ms, began_ms in elections if since_ms <= stopped_ms < load.ts_ms <= began_ms
+        )
+        stopped_ms = next(of_epochs, None) or heard_ms(load.ts_ms)
+        if stopped_ms is not None and stopped_ms >= since_ms:
+            found.append(load._replace(ts_ms=stopped_ms, kind=Kind.STOPPING, is_observed=False, reason=""))
     return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,7 @@ from kshim.explain.sources.records import (
     Snapshot,
     committed,
     facts_of_records,
+    last_before,
     last_commit_in,
     last_to_join,
     profiles,
@@ -197,7 +199,11 @@ class Reading:
         of_lines: dict[str, list[Fact]] = defaultdict(list)
         for fact in lines:
             of_lines[fact.group].append(fact)
-        lines = [fact for name, mine in of_lines.items() for fact in with_stops(mine, self._elections_of(name))]
+        lines = [
+            fact
+            for name, mine in of_lines.items()
+            for fact in with_stops(mine, self._elections_of(name), self._committed_until)
+        ]
         told |= of_lines.keys() - offsets.epochs.keys()
         inferred: list[Fact] = []
         for name, of_group in self._of_groups.items():
@@ -231,6 +237,11 @@ class Reading:
             bool(offsets.snapshots or offsets.commits or offsets.epochs),
             offsets.snapshots,
         )
+
+    def _committed_until(self, ts_ms: int) -> int | None:
+        """When any group committed last until a time; None: none had."""
+        times = chain.from_iterable(each.values() for each in self._offsets.commits.values())
+        return max((last for each in times if (last := last_before(each, ts_ms)) is not None), default=None)
 
     def _elections_of(self, group: str) -> Sequence[tuple[int, int]]:
         """When the coordinator of a group was another one, or the same one anew: the leader of its partition."""
