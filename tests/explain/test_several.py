@@ -1234,3 +1234,22 @@ def test_a_process_that_lives_a_little_longer_in_the_end_is_in_its_crash_loop_st
         began_ms = ended_ms + SESSION_MS + 4 * SECOND
     (loop,) = story.incidents()[1:]
     assert (str(loop.cause), len(loop.disturbances)) == ("crash_loop", 4)
+
+
+def test_records_alone_show_a_member_that_no_longer_subscribes_to_a_topic() -> None:
+    removed = Subscription(("orders",), removed=("orders-eu",))
+    story = a_group_of_three().requests(HOUR, "one", reason="metadata_changed", subscription=removed)
+    assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "subscription_changed"]
+
+
+def test_records_alone_show_a_member_that_adds_a_topic_which_the_others_do_not_add() -> None:
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    story = a_group_of_three().requests(HOUR, "one", reason="metadata_changed", subscription=added)
+    story.leaves(2 * HOUR, "three")
+    assert [str(each.cause) for each in from_records(story)][:2] == ["one_by_one_start", "subscription_changed"]
+
+
+def test_records_alone_show_that_the_leader_was_slow() -> None:
+    story = a_group_of_three().joins(HOUR, "four", host="10.0.0.4", completes=False)
+    story.completes(HOUR + 40 * SECOND, sync_ms=38 * SECOND)
+    assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "scale_up", "slow_leader"]

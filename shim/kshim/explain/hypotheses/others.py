@@ -34,8 +34,8 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
             text = "it went on while another process asked for its instance id"
             yield Candidate(Cause.DUPLICATE_INSTANCE, (disturbance,), (Evidence(text, Step.MUST),))
         case What.SLOW_SYNC:
-            prior = -0.5 if disturbance.fact.is_observed else -1.5
-            yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior)
+            # A record says when its phase SYNC began, and when it was written.
+            yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior=-0.5)
         case _:
             yield _only(Cause.BROKER_RESTARTED, disturbance, "the coordinator read the group from its log")
 
@@ -137,18 +137,35 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     elif subscription is not None:
         of_change.append(Evidence("its subscription is the same", Step.UNLIKELY))
     yield Candidate(Cause.SUBSCRIPTION_CHANGED, (disturbance,), tuple(of_change), prior=-1.0)
-    # One member alone that adds a topic may be a pattern's as well; several that do are (hypotheses/groups.py).
-    is_addition = subscription is not None and bool(subscription.added) and not subscription.removed
-    of_topic = [Evidence("it added topics and removed none", Step.LIKELY)] if is_addition else []
-    if is_addition and _adds_alone(disturbance, group, known):
-        of_topic.append(Evidence("the other members did not add them", Step.UNLIKELY))
-    if is_addition and _had_before(disturbance, group, known):
-        of_topic.append(Evidence("members of the group had subscribed to them before", Step.UNLIKELY))
-    of_topic += told(Says.TOPICS_FOUND, "there were more topics to consume")
-    yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
+    of_topic = told(Says.TOPICS_FOUND, "there were more topics to consume")
+    yield Candidate(
+        Cause.TOPIC_CREATED,
+        (disturbance,),
+        (*of_change, *of_topic, *_of_pattern(disturbance, group, known)),
+        prior=-1.5,
+    )
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
     of_force += told(Says.OWN_WORDS, "its application had a reason of its own")
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)
+
+
+def _of_pattern(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Evidence]:
+    """Whether a change of subscription is one that a pattern makes when a topic is created, as far as one member shows it.
+
+    Several members that add the same are weighed together (hypotheses/groups.py).
+    """
+    subscription = disturbance.fact.subscription
+    if subscription is None:
+        return
+    if subscription.removed:
+        yield Evidence("it removed topics", Step.MUST_NOT)
+    elif subscription.added:
+        if _adds_alone(disturbance, group, known):
+            yield Evidence("the other members did not add them", Step.MUST_NOT)
+        else:
+            yield Evidence("it added topics and removed none", Step.LIKELY)
+        if _had_before(disturbance, group, known):
+            yield Evidence("members of the group had subscribed to them before", Step.UNLIKELY)
 
 
 def _had_before(disturbance: Disturbance, group: Group, known: Known) -> bool:
