@@ -844,6 +844,14 @@ def test_a_static_member_that_is_replaced_again_and_again_within_its_session_is_
     assert story.causes()[-1] == ("crash_loop", ("api-1",))
 
 
+def test_a_static_member_that_is_replaced_again_within_seconds_of_its_start_is_in_a_crash_loop() -> None:
+    story = static_members(3)
+    story.replaces(HOUR, "api-1", host="10.0.0.2", activity=closed_before(HOUR))
+    as_it_joined = closed_before(HOUR + 5 * SECOND)._replace(last_api="SyncGroup")
+    story.replaces(HOUR + 5 * SECOND, "api-1", host="10.0.0.2", activity=as_it_joined)
+    assert story.causes()[-1] == ("crash_loop", ("api-1",))
+
+
 def test_static_members_that_are_replaced_in_turn_time_and_again_are_in_no_crash_loop() -> None:
     story = static_members(3)
     for deploy in range(3):

@@ -157,7 +157,7 @@ def _repeated(
     evidence += [
         Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
         for each in mine[1:]
-        if each.what is What.DEPARTED and around.ended_at_once(each)
+        if around.ended_at_once(each)
     ]
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
