@@ -36,8 +36,10 @@ _GARBAGE: Final = "-XX:+UseParallelGC"
 _BASE: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Spark bounds batches by rows alone, and a batch must stay below 2 GiB: a group of 500 members takes 150 KB.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    # Batches are bounded by rows: a group of 500 members takes 150 KB. To bound them by bytes, Spark adds up all columns of
+    # a batch with each row, which is a seventh of what the JVM does here; no bound is told by the largest number.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.adaptive.enabled": "true",
     # Files are named one by one: else Spark makes a task of each to look at it.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",

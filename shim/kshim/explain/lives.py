@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -82,8 +82,8 @@ class Group:
 
     def before(self, life: Life) -> list[Life]:
         """Members when a life began."""
-        place = self._places[id(life)]
-        return [other for other in self.alive_at(life.began_ms) if self._places[id(other)] < place]
+        there = self.alive_at(life.began_ms)
+        return there[: bisect_left(there, self._place_of(life), key=self._place_of)]
 
     def knows_name_before(self, life: Life) -> bool:
         """Whether a client of the same name had been a member when a life began."""
@@ -122,6 +122,9 @@ class Group:
     def life_of(self, member: Member | None) -> Life | None:
         """The life of a member."""
         return None if member is None else self.life_with(member.member_id)
+
+    def _place_of(self, life: Life) -> int:
+        return self._places[id(life)]
 
     def _add(self, fact: Fact) -> None:
         if fact.kind is Kind.LOADED and fact.reason == FORGOTTEN:

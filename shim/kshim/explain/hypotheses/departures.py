@@ -31,7 +31,7 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     # Of that the broker was told; what the process did then follows from it.
     for hypothesis in [_removed_by_admin] if is_by_admin else weighing:
         cause, prior, evidence = hypothesis(seen)
-        yield Candidate(cause, (disturbance,), tuple(each for each in evidence if each is not None), prior)
+        yield Candidate(cause, (disturbance,), tuple(filter(None, evidence)), prior)
 
 
 def evidence_for(each: Disturbance, known: Known, *causes: Cause) -> tuple[Evidence, ...]:
