@@ -14,7 +14,7 @@ from kshim.explain.client_names import is_of_library
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Fact, Known, Profile
-from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
+from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of, within_reach
 from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
@@ -142,8 +142,11 @@ class _Weighed:
         """What explains its disturbances, without those that the fleet's explain."""
         keys = [each.key for each in free]
         if keys != self._chosen[0]:
-            of_group, single = _choose_several(free, self.singles, partial(_of_group, self.group, self._known))
-            self._chosen = (keys, [*of_group, *(_choose_single(each, self.singles[each.key]) for each in single)])
+            chosen: list[_Chosen] = []
+            for part in within_reach(free, self._known):
+                of_group, single = _choose_several(part, self.singles, partial(_of_group, self.group, self._known))
+                chosen += [*of_group, *(_choose_single(each, self.singles[each.key]) for each in single)]
+            self._chosen = (keys, chosen)
         return self._chosen[1]
 
 
@@ -312,7 +315,7 @@ def _joined(part: Sequence[Incident]) -> Incident:
 
 
 def _of_group(group: Group, known: Known, free: Sequence[Disturbance]) -> list[Candidate]:
-    return list(candidates_of_group(group, free, known))
+    return list(candidates_of_group(group, free, known)) if len(free) > 1 else []
 
 
 def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:

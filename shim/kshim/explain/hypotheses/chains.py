@@ -29,6 +29,21 @@ def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturba
         yield part
 
 
+def within_reach(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Parts between which there was nothing for longer than any hypothesis about a group looks ahead."""
+    reach_ms = max(map(known.return_ms, (None, *known.profiles)))
+    part: list[Disturbance] = []
+    end_ms = 0
+    for each in sorted(found, key=lambda each: each.from_ms):
+        if part and each.from_ms - end_ms > reach_ms:
+            yield part
+            part = []
+        part.append(each)
+        end_ms = max(end_ms, each.to_ms)
+    if part:
+        yield part
+
+
 def member_id_of(each: Disturbance) -> str | None:
     """Whom a disturbance is about."""
     return each.member.member_id if each.member is not None else None

@@ -119,13 +119,15 @@ def _without_a_word(group: Group, found: Sequence[Disturbance]) -> set[str]:
     for each in found:
         if each.what is What.DEPARTED and not each.fact.is_observed and each.life is not None:
             gone.setdefault(each.fact.source, set()).add(id(each.life))
+    gone = {source: lives for source, lives in gone.items() if len(lives) >= 2}
+    if not gone:
+        return set()
     emptied = {fact.source for fact in group.facts if fact.kind is Kind.EMPTIED}
     completed = {fact.source: fact.ts_ms for fact in group.facts if fact.kind is Kind.COMPLETED}
     return {
         source
         for source, lives in gone.items()
-        if len(lives) >= 2
-        and source in completed.keys() - emptied
+        if source in completed.keys() - emptied
         and not any(
             id(life) not in lives and (life.joined is None or life.joined.source != source)
             for life in group.alive_at(completed[source])
