@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kshim.explain import Incident, Known, explain
 from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Fact, Kind, Member, Profile, Subscription
+from kshim.explain.words import sentence
 from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
@@ -1261,3 +1262,23 @@ def test_records_alone_show_that_the_leader_was_slow() -> None:
     story = a_group_of_three().joins(HOUR, "four", host="10.0.0.4", completes=False)
     story.completes(HOUR + 40 * SECOND, sync_ms=38 * SECOND)
     assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "scale_up", "slow_leader"]
+
+
+def test_members_with_one_name_are_counted_each() -> None:
+    story = Story()
+    for number in range(3):
+        story.joins(number * 2 * SECOND, "rdkafka")
+    (started,) = story.incidents()
+    assert sentence(started) == "billing started, with 3 members one after the other."
+
+
+def test_a_process_that_is_a_member_of_several_groups_is_counted_once() -> None:
+    story = a_group_of_three().joins(0, "one", group="orders").joins(300, "two", group="orders")
+    for group in ("billing", "orders"):
+        story.joins(HOUR, "four", group=group, host="10.0.0.4")
+    assert sentence(story.incidents()[-1]).startswith("1 member was added")
+
+
+def test_what_neither_came_nor_went_has_a_sentence() -> None:
+    story = a_group_of_three().completes(HOUR + 40 * SECOND, waited_for="two", wait_ms=40 * SECOND)
+    assert sentence(story.incidents()[-1]).startswith("two@10.0.0.2 did not call poll() in time")

@@ -135,8 +135,10 @@ def sentence(incident: Incident) -> str:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     if incident.cause is Cause.UNKNOWN and (text := _seen(incident)) is not None:
         return text
-    count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
+    came = Counter(each.group for each in incident.disturbances if each.what is What.ARRIVED)
+    # Members may have one name together; and one process may be a member of several groups.
+    count = max([len(names), *came.values(), *gone.values()])
     text = _OF_STREAMS.get(incident.cause) if _type_of(incident) == STREAMS else None
     if incident.cause is Cause.STATIC_RESTART and any(each.fact.kind is Kind.EXPIRED for each in incident.disturbances):
         text = _RESTARTED_LATE
