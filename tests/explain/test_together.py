@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kshim.explain import Incident, apart, together
+from kshim.explain.facts import UNSEEN
 from kshim.explain.words import sentence
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, activity
 
@@ -115,3 +116,12 @@ def test_an_instance_id_that_two_groups_have_is_used_twice_by_the_same_processes
                 story.replaces(at_ms, "till-1", group=group, host=f"10.0.0.{again}", activity=living)
         found = [each for each in story.incidents() if each.cause.keyword == "duplicate_instance"]
         assert [each.groups for each in found] == expected
+
+
+def test_that_it_is_not_known_why_one_process_was_gone_is_said_once_for_all_its_groups() -> None:
+    story = a_service_with_two_groups("one", "two")
+    for number, group in enumerate(GROUPS):
+        story.leaves(HOUR + number * SECOND, "one", group=group, reason=UNSEEN)
+    (unknown,) = [each for each in story.incidents(is_observed=False) if each.cause.keyword == "unknown"]
+    assert unknown.groups == GROUPS
+    assert sentence(unknown).startswith("one@10.0.0.1 was no longer a member of billing and mail: it left or was lost")

@@ -51,10 +51,6 @@ class Timeouts(NamedTuple):
     rebalance_ms: int | None = None
 
 
-_OF_ONE_GROUP = (Cause.UNKNOWN, Cause.SHARED_GROUP_ID)
-"""What is of a group by itself, also where clients of another one have the same names."""
-
-
 class Incident(NamedTuple):
     """One cause with all that it did. `clients` are those responsible, or affected if `subject` is a host or the broker."""
 
@@ -84,7 +80,10 @@ class Incident(NamedTuple):
                 who = (self.host or "",)
             case Subject.CLIENT if not self.clients:  # it may be another one each time
                 who = (*self.groups, str(self.from_ms))
-            case _ if self.cause in _OF_ONE_GROUP or all(map(is_of_library, self.clients)):
+            case _ if self.cause is Cause.UNKNOWN and len(self.clients) == 1 and not is_of_library(self.clients[0]):
+                who = (*self.clients, *(str(each.cause) for each in self.alternatives[:1]))
+            # These are of a group by itself, also where clients of another one have the same names.
+            case _ if self.cause in (Cause.UNKNOWN, Cause.SHARED_GROUP_ID) or all(map(is_of_library, self.clients)):
                 who = (*self.groups, *self.clients)
             case _:
                 who = self.clients

@@ -162,10 +162,10 @@ def sentence(incident: Incident) -> str:
 
 def _seen(incident: Incident) -> str | None:
     """What is known where the cause is not: that one member was gone, and came back; None: it is something else."""
-    gone = incident.disturbances
-    if len(incident.clients) != 1 or len(incident.groups) != 1 or any(each.what is not What.DEPARTED for each in gone):
+    if len(incident.clients) != 1 or any(each.what is not What.DEPARTED for each in incident.disturbances):
         return None
-    was_gone = f"{incident.clients[0]} was no longer a member of {incident.groups[0]}"
+    was_gone = f"{incident.clients[0]} was no longer a member of {_listed(incident.groups)}"
+    gone = [each for each in incident.disturbances if each.group == incident.groups[0]]
     if len(gone) > 1:
         return f"{was_gone}, {len(gone)} times; why is not known."
     back_ms = gone[0].to_ms - gone[0].fact.ts_ms
