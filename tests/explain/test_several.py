@@ -252,6 +252,14 @@ def test_a_group_that_often_waits_for_longer_than_heartbeats_may_take_has_slow_m
     assert causes_of(story) == ["one_by_one_start", *["slow_poll"] * 5]
 
 
+def test_a_group_whose_heartbeats_are_as_rare_as_may_be_joins_as_slowly() -> None:
+    """They are 15 s apart, and then each member polls."""
+    story = a_group_of_three()
+    for number, join_s in enumerate((7, 12, 17, 9, 4, 17, 11, 6)):
+        story.completes(HOUR + number * 10 * MINUTE, join_ms=join_s * SECOND)
+    assert causes_of(story) == ["one_by_one_start"]
+
+
 def test_two_long_join_phases_of_which_nobody_is_known_to_be_last_are_two_incidents() -> None:
     story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND).completes(HOUR + MINUTE, join_ms=20 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "slow_poll", "slow_poll"]

@@ -232,7 +232,7 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
     """A JOIN phase of a source that has not seen who was last: somebody was, unless a member was gone or the group new.
 
     `usual_ms`: of this group. Members learn from their next heartbeat that they have to join, and no source tells how rare these are; a third
-    of the session at most. Where most phases are longer, most had a slow member.
+    of the session at most. Where most phases are longer than that and a poll that is no slow one, most had a slow member.
     """
     least_ms = _UNUSUAL * HEARTBEAT_MS if phases.last_to_join is None else HEARTBEAT_MS + POLL_MS
     if phases.join_ms is None or phases.join_ms <= least_ms:
@@ -241,7 +241,7 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
     began_ms = joined_ms - phases.join_ms
     # Who has just begun the phase, as the first of a group, is waited for by nobody.
     awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
-    longest_ms = max((known.session_ms(life.member.member_id) / 3 for life in awaited), default=0) + POLL_MS
+    longest_ms = max((known.session_ms(life.member.member_id) / 3 for life in awaited), default=0) + 2 * POLL_MS
     if not awaited or phases.join_ms <= min(_UNUSUAL * usual_ms, longest_ms):
         return
     # Records are dated after phase SYNC.
