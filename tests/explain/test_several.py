@@ -1144,6 +1144,18 @@ def test_members_of_a_host_of_which_none_is_back_were_lost_with_it_rather_than_c
     assert (str(incident.cause), incident.host) == ("host_stalled", "10.0.0.7")
 
 
+def test_a_host_was_lost_of_whose_three_members_nobody_is_back_also_where_no_connections_tell() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two")):
+        for group in ("billing", "orders"):
+            story.joins(number * 300, f"{group}-{client}", group=group, host=f"10.0.0.{number + 7}")
+    story.joins(600, "billing-three", host="10.0.0.7")
+    for client, group in (("billing-one", "billing"), ("billing-three", "billing"), ("orders-one", "orders")):
+        story.expires(HOUR, client, group=group)
+    lost = story.incidents(until_ms=HOUR + 10 * MINUTE)[-1]
+    assert (str(lost.cause), lost.host, len(lost.clients)) == ("host_stalled", "10.0.0.7", 3)
+
+
 def test_an_assignment_that_takes_seconds_is_slow_also_where_sessions_are_long() -> None:
     story = a_group_of_three()
     story.completes(HOUR, join_ms=100, sync_ms=15 * SECOND)

@@ -492,14 +492,15 @@ def _of_hosts(
     # A host that stands still for longer than a session is rarer than a network that does.
     cut = [anew] if kept and not any(kept) else []
     stalled = [same] if kept and all(kept) else []
-    # A network is mended; what ran on a host that is gone is not back.
+    # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
+    is_one_place = len(groups) == 1 and len({each.group for each in together}) != _GROUPS_BY_CHANCE
+    # A network is mended; what ran on a host that is gone is not back, each of it.
     if not returned and all(known.end_ms - each.fact.ts_ms > RETURN_MS for each in together):
-        stalled.append(Evidence("none of them has come back", Step.LIKELY))
+        away = [Evidence(f"{each.name} has not come back, nor has another one", Step.LIKELY) for each in together]
+        stalled += away[:1] if is_one_place else away
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
     against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
-    # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
-    is_one_place = len(groups) == 1 and len({each.group for each in together}) != _GROUPS_BY_CHANCE
     cut += against[:1] if is_one_place else against
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
