@@ -83,6 +83,17 @@ def test_a_process_that_crashes_before_its_turn_and_is_started_again_is_no_sign_
     assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
 
 
+def test_a_deploy_replaces_pods_by_those_of_another_release_that_take_long_to_be_ready() -> None:
+    story = Story()
+    for number, pod in enumerate(("x2z9q", "nwhgc")):
+        story.joins(number * 300, f"api-7d9fbc6-{pod}", host=f"10.0.0.{number}")
+    for number, (old, new) in enumerate((("x2z9q", "k4tlb"), ("nwhgc", "p8vds"))):
+        at_ms = HOUR + number * 90 * SECOND
+        story.joins(at_ms, f"api-5c8d4b7-{new}", host=f"10.0.1.{number}")
+        story.leaves(at_ms + 80 * SECOND, f"api-7d9fbc6-{old}")
+    assert causes_of(story) == ["one_by_one_start", "deploy"]
+
+
 def test_processes_that_are_added_one_by_one_are_no_part_of_a_start_that_was_over() -> None:
     story = a_group_of_three()
     for at_ms in (14 * SECOND, 14_100, 22 * SECOND, 31 * SECOND):

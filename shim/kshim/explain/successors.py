@@ -17,6 +17,9 @@ _GENERATED = re.compile(rf"([-_.]({_UUID}|(?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrs
 """Kubernetes takes letters that make no words, and one suffix in five has no digit."""
 _NUMBER = re.compile(r"[-_.]\d+$")
 
+_POD_LETTERS = 5
+"""So many letters end the name of each pod of a Deployment, behind the hash of its template."""
+
 _TIMER_MS = 200
 """How exact the times are at which a session expires."""
 
@@ -171,3 +174,13 @@ def stem(client_id: str | None) -> str:
     'billing'
     """
     return _GENERATED.sub("", OF_STREAMS.sub("", client_id or ""))
+
+
+def release_of(client_id: str | None) -> str | None:
+    """What the names of all pods of one release have in common: the hash of its template. None: it is no name of a pod of a Deployment.
+
+    >>> release_of("billing-7d9fbc6-x2z9q"), release_of("billing-0003")
+    ('7d9fbc6', None)
+    """
+    generated = (client_id or "")[len(stem(client_id)) :].split("-")
+    return generated[1] if len(generated) == 3 and len(generated[2]) == _POD_LETTERS else None

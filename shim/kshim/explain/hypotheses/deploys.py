@@ -15,7 +15,7 @@ from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
-from kshim.explain.successors import stem
+from kshim.explain.successors import release_of, stem
 from kshim.explain.weigh import Evidence, Step, weight
 
 
@@ -183,13 +183,19 @@ def _is_alike(new: Disturbance, gone: Disturbance) -> bool:
     return new.name == gone.name or (len(hosts) == 2 and hosts[0] is not None and hosts[0] == hosts[1])
 
 
+def _is_next_release(new: Disturbance, gone: Disturbance) -> bool:
+    """Whether they are pods of two releases: the new one has to be ready before an old one is stopped, which may take minutes."""
+    releases = {release_of(each.member.client_id) for each in (new, gone) if each.member is not None}
+    return len(releases) == 2 and None not in releases
+
+
 def _take_successor(
     group: Group, gone: Disturbance, came: list[Disturbance], starting: Collection[Key], known: Known
 ) -> Disturbance | None:
     """Who took the place of one that left for good: a process of the same kind that came before or after it left.
 
     It is younger than the one it replaces, and has not come when the group of both started. One of the same name is
-    preferred, then one on the same host; another comes within a minute.
+    preferred, then one on the same host; another comes within a minute, unless it is of another release.
     """
     old = gone.life
     assert old is not None
@@ -202,7 +208,8 @@ def _take_successor(
         new
         for new in came
         if new.member is not None
-        and abs(new.from_ms - gone.from_ms) <= (within_ms if _is_alike(new, gone) else RETURN_MS)
+        and abs(new.from_ms - gone.from_ms)
+        <= (within_ms if _is_alike(new, gone) or _is_next_release(new, gone) else RETURN_MS)
         and new.from_ms >= settled_ms
         and (new.from_ms > gone.from_ms or new.key not in starting)
         and stem(new.member.client_id) == stem(old.member.client_id)
