@@ -496,8 +496,8 @@ def _of_hosts(
     is_one_place = len(groups) == 1 and len({each.group for each in together}) != _GROUPS_BY_CHANCE
     # A network is mended; what ran on a host that is gone is not back, each of it.
     if not returned and all(known.end_ms - each.fact.ts_ms > RETURN_MS for each in together):
-        away = [Evidence(f"{each.name} has not come back, nor has another one", Step.LIKELY) for each in together]
-        stalled += away[:1] if is_one_place else away
+        lost = [Evidence(f"{each.name} has not come back, nor has another one", Step.LIKELY) for each in together]
+        stalled += lost[:1] if is_one_place else lost
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
     against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
