@@ -94,6 +94,12 @@ def test_a_deploy_replaces_pods_by_those_of_another_release_that_take_long_to_be
     assert causes_of(story) == ["one_by_one_start", "deploy"]
 
 
+def test_a_process_that_takes_a_little_longer_is_part_of_a_start_of_one_after_the_other() -> None:
+    story = Story().joins(0, "api-1").joins(6 * SECOND, "api-2", host="10.0.0.2")
+    story.joins(34 * SECOND, "api-3", host="10.0.0.3").joins(42 * SECOND, "api-4", host="10.0.0.4")
+    assert causes_of(story) == ["one_by_one_start"]
+
+
 def test_processes_that_are_added_one_by_one_are_no_part_of_a_start_that_was_over() -> None:
     story = a_group_of_three()
     for at_ms in (14 * SECOND, 14_100, 22 * SECOND, 31 * SECOND):

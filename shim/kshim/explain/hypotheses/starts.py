@@ -8,7 +8,7 @@ from itertools import pairwise
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import START_MS, Known
+from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, Known
 from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
 from kshim.explain.hypotheses.others import EMPTY, is_foreign
 from kshim.explain.hypotheses.subscriptions import is_passing_stranger
@@ -60,7 +60,9 @@ def _alike(group: Group, part: list[Disturbance]) -> Iterator[list[Disturbance]]
     pauses_ms = [group.up_ms(before.from_ms, each.from_ms) for before, each in pairwise(part)]
     for number in range(2, len(part)):
         pause_ms, later_ms = pauses_ms[number - 1], pauses_ms[number:]
-        is_late = pause_ms > max(IRREGULAR * max(pauses_ms[: number - 1]), START_MS)
+        longest_ms = max(pauses_ms[: number - 1])
+        # Where one process was started after the other, the next is no addition because it takes a little longer.
+        is_late = pause_ms > max(IRREGULAR * longest_ms, RETURN_MS if longest_ms >= HEARTBEAT_MS else START_MS)
         is_slow_on = bool(later_ms) and min(later_ms) > pause_ms / IRREGULAR
         if is_late and not is_slow_on:
             yield part[:number]
