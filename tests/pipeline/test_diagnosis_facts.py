@@ -225,6 +225,18 @@ def test_a_member_that_joins_again_in_a_log_has_the_subscription_of_the_next_rec
     assert (fact.kind, fact.subscription and fact.subscription.added) == (Kind.REQUESTED, ("u",))
 
 
+def test_a_member_that_joins_again_has_not_changed_the_subscription_that_it_changes_later() -> None:
+    asked = (
+        "10:00:04,500 Preparing to rebalance group g in state PreparingRebalance with old generation 1 "
+        "(reason: Updating metadata for member a during Stable; client reason: not provided)."
+    )
+    (line,) = lines_of(asked)
+    same = a_snapshot(2, line["ts_ms"] + 1_000, A, B, C)
+    changed = a_snapshot(3, line["ts_ms"] + HOUR, a_member("a", topics=["t", "u"]), B, C)
+    (fact,) = [entry.fact for entry in known_of([*START, *same, *changed], lines=[line]) if entry.fact is not None]
+    assert (fact.kind, fact.subscription and fact.subscription.added) == (Kind.REQUESTED, ())
+
+
 def test_commits_are_known_beside_events_that_do_not_tell_of_them() -> None:
     died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
     before = a_snapshot(1, 1_000, A, B, C, commits={"b": 90_500})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -114,6 +115,7 @@ class _History:
         self.profiles: dict[str, Profile] = {}
         self._profiles_since: dict[str, list[tuple[int, Profile]]] = {}
         """Those of each member, in order, with the times of their records."""
+        self._records_ms: list[int] = []
         self.partitions: dict[int | None, dict[str, int]] = {}
         """How far topics were assigned, by generation."""
         self.protocols: dict[tuple[str, int], str | None] = {}
@@ -140,9 +142,14 @@ class _History:
 
     def with_subscription(self, fact: Fact) -> Fact:
         """A member that joins again, with how its subscription differs in the records before and after that."""
-        return with_subscription(
-            fact, () if fact.member is None else self._profiles_since.get(fact.member.member_id, ())
-        )
+        member_id = "" if fact.member is None else fact.member.member_id
+        place = bisect_right(self._records_ms, fact.ts_ms)
+        if place == len(self._records_ms):
+            return fact
+        next_ms = self._records_ms[place]
+        # What a member is comes with the records in which it changes; in the others it is as before.
+        mine = [(ts_ms, profile) for ts_ms, profile in self._profiles_since.get(member_id, ()) if ts_ms <= next_ms]
+        return with_subscription(fact, [*mine, *((next_ms, profile) for _, profile in mine[-1:])])
 
     def completed_before(self) -> Iterator[Fact]:
         """That those who were there before had been assigned something."""
@@ -166,6 +173,7 @@ class _History:
                 seats.pop(member_id, None)
             for each in row["came"] or ():
                 seats[each["member_id"]] = self._seat(each, row["ts_ms"])
+            self._records_ms.append(row["ts_ms"])
             yield self._snapshot(row, seats)
 
     def _snapshot(self, row: Row, seats: Mapping[str, Seat]) -> Snapshot:
