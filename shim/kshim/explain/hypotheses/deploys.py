@@ -200,6 +200,7 @@ def _take_successor(
     old = gone.life
     assert old is not None
     within_ms = old.return_ms(known)
+    release_ms = known.return_ms(old.member.member_id)
     # Who joined in the same rebalance was started together with it.
     settled_ms = group.settled_ms(old.began_ms)
     if settled_ms is None:
@@ -209,7 +210,7 @@ def _take_successor(
         for new in came
         if new.member is not None
         and abs(new.from_ms - gone.from_ms)
-        <= (within_ms if _is_alike(new, gone) or _is_next_release(new, gone) else RETURN_MS)
+        <= (release_ms if _is_next_release(new, gone) else within_ms if _is_alike(new, gone) else RETURN_MS)
         and new.from_ms >= settled_ms
         and (new.from_ms > gone.from_ms or new.key not in starting)
         and stem(new.member.client_id) == stem(old.member.client_id)
