@@ -41,6 +41,15 @@ def test_workers_find_modules_in_no_archive_of_spark_and_look_for_no_garbage_in_
     assert [(row.archives, row.is_frozen) for row in rows] == [([], True)]
 
 
+def test_workers_look_for_garbage_only_when_they_have_made_much(spark: SparkSession) -> None:
+    def threshold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"threshold": [gc.get_threshold()[0]]})
+
+    (row,) = spark.range(1).mapInArrow(threshold, "threshold long").collect()
+    assert row.threshold > 10_000
+
+
 def test_archives_of_spark_are_kept_where_pyspark_is_nowhere_else(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
