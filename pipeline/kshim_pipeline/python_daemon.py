@@ -16,7 +16,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
 
-
 _GARBAGE_AFTER: Final = 50_000
 """So many objects more than before are looked through for garbage: some 10 MB."""
 
