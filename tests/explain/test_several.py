@@ -277,6 +277,21 @@ def test_a_group_whose_heartbeats_are_as_rare_as_may_be_joins_as_slowly() -> Non
     assert causes_of(story) == ["one_by_one_start"]
 
 
+def test_phases_in_which_nobody_had_to_learn_of_a_rebalance_do_not_tell_how_long_that_takes() -> None:
+    """Those of an empty group: they are as long as the broker waits for others."""
+    story = Story()
+    for number in range(4):
+        at_ms = number * HOUR
+        story.joins(at_ms, f"job-{number}", completes=False).completes(at_ms + 3 * SECOND, join_ms=3 * SECOND)
+        story.leaves(at_ms + MINUTE, f"job-{number}", completes=False)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(5 * HOUR + 300 * number, client, host=f"10.0.0.{number}", completes=False)
+    story.completes(5 * HOUR + 3 * SECOND, join_ms=3 * SECOND)
+    for number, join_s in enumerate((12, 11, 13, 14)):
+        story.completes(6 * HOUR + number * HOUR, join_ms=join_s * SECOND)
+    assert "slow_poll" not in causes_of(story)
+
+
 def test_two_long_join_phases_of_which_nobody_is_known_to_be_last_are_two_incidents() -> None:
     story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND).completes(HOUR + MINUTE, join_ms=20 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "slow_poll", "slow_poll"]

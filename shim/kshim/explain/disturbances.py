@@ -187,7 +187,11 @@ def _grown(group: Group) -> dict[int, Fact]:
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
     completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED and fact.phases is not None]
     usual_ms = _usual_ms(_polling_ms(fact.phases) for fact in completed if fact.phases)
-    usual_join_ms = _usual_ms(fact.phases.join_ms for fact in completed if fact.phases and fact.phases.join_ms)
+    usual_join_ms = _usual_ms(
+        fact.phases.join_ms
+        for fact in completed
+        if fact.phases and fact.phases.join_ms and _awaited(group, fact, fact.phases)
+    )
     for fact in completed:
         phases = fact.phases
         assert phases is not None
@@ -217,6 +221,12 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
 
 
+def _awaited(group: Group, fact: Fact, phases: Phases) -> list[Life]:
+    """Who had to learn that it has to join again: who has just begun a phase JOIN, as the first of a group, is waited for by nobody."""
+    began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or 0)
+    return [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+
+
 def _polling_ms(phases: Phases) -> int:
     """How long the last to join let the others wait after it had been told, or, where it is not known when that was, in all."""
     return (phases.last_wait_ms or 0) - (phases.last_told_ms or 0)
@@ -239,8 +249,7 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
-    # Who has just begun the phase, as the first of a group, is waited for by nobody.
-    awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+    awaited = _awaited(group, fact, phases)
     longest_ms = max((known.session_ms(life.member.member_id) / 3 for life in awaited), default=0) + 2 * POLL_MS
     if not awaited or phases.join_ms <= min(_UNUSUAL * usual_ms, longest_ms):
         return
