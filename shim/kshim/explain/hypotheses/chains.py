@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kshim.explain.disturbances import Disturbance
 from kshim.explain.facts import RETURN_MS, Known
@@ -17,25 +17,21 @@ def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturba
     It is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the other
     rarely waits longer. Some clients have a short one without having been asked.
     """
-    part: list[Disturbance] = []
-    end_ms = 0
-    for each in sorted(found, key=lambda each: each.from_ms):
-        if part and each.from_ms - end_ms > max(known.rebalance_ms(member_id_of(each)), RETURN_MS):
-            yield part
-            part = []
-        part.append(each)
-        end_ms = max(end_ms, each.to_ms)
-    if part:
-        yield part
+    return _parts(found, lambda each: max(known.rebalance_ms(member_id_of(each)), RETURN_MS))
 
 
 def within_reach(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
     """Parts between which there was nothing for longer than any hypothesis about a group looks ahead."""
     reach_ms = max(map(known.return_ms, (None, *known.profiles)))
+    return _parts(found, lambda _: reach_ms)
+
+
+def _parts(found: Sequence[Disturbance], most_ms: Callable[[Disturbance], int]) -> Iterator[list[Disturbance]]:
+    """Without longer pauses than `most_ms` says of the disturbance after each."""
     part: list[Disturbance] = []
     end_ms = 0
     for each in sorted(found, key=lambda each: each.from_ms):
-        if part and each.from_ms - end_ms > reach_ms:
+        if part and each.from_ms - end_ms > most_ms(each):
             yield part
             part = []
         part.append(each)
