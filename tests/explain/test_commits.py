@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile, Subscription
 from kshim.explain.sources.records import (
+    LastOfAll,
     Snapshot,
     committed,
     facts_of_records,
@@ -346,3 +347,13 @@ def test_who_was_first_gone_of_two_in_a_record_with_a_successor_is_unknown() -> 
     ]
     again = [fact._replace(ts_ms=MINUTE) if fact.source == "record 2" else fact for fact in facts]
     assert [fact.ts_ms for fact in with_arrivals(again) if fact.kind is Kind.JOINED] == [0, 0, MINUTE]
+
+
+def test_the_last_commit_of_any_partition_is_the_same_however_often_and_in_which_order_it_is_asked_for() -> None:
+    last = LastOfAll([[10, 40], [], [25]])
+    asked = [30, 31, 9, 40, 39, 1_000, 24, 10, 30]
+    assert [last(until_ms) for until_ms in asked] == [25, 25, None, 40, 25, 40, 10, 10, 25]
+
+
+def test_without_commits_there_is_no_last_one() -> None:
+    assert LastOfAll([[], []])(1_000) is None

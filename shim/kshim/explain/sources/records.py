@@ -52,6 +52,8 @@ EARLY = 0.99
 """A timer is as late as the client is busy, but not that early."""
 _LONG_JOIN_MS = 3 * HEARTBEAT_MS
 """In so long a phase JOIN all have joined but the one for which they wait; in a shorter one several may not have committed by chance."""
+_NEVER = -1
+"""Before all times."""
 _AT_ONCE_MS = 200
 """Commits that follow each other faster are one: of several partitions, or a last one of a consumer that closes."""
 
@@ -275,7 +277,7 @@ def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms:
 
 
 def _commits_as_it_joins(seat: Seat, commits: Commits, joined_ms: int) -> bool:
-    """Whether a member committed just when a phase JOIN ended, and before that for much longer than usual not: it had worked on records."""
+    """Whether a member committed just when a phase JOIN ended, after a pause much longer than its usual one: it had worked on records."""
     last = last_commit_in(commits)
     last_ms, before_ms = last(seat, joined_ms), last(seat, joined_ms - _AT_ONCE_MS)
     if before_ms is None or last_ms == before_ms:
@@ -501,6 +503,29 @@ def last_before(times: Sequence[int], ts_ms: int) -> int | None:
     """The last of these times that is not later."""
     place = bisect_right(times, ts_ms)
     return times[place - 1] if place else None
+
+
+class LastOfAll:
+    """When any partition was committed last until a time; None: none was. `commits`: times of each partition, in order.
+
+    A coordinator reads its groups one after the other, with hardly a commit between: what is found is kept until the next one.
+    """
+
+    def __init__(self, commits: Iterable[Sequence[int]]) -> None:
+        self._commits = tuple(commits)
+        self._pauses: list[tuple[int, float]] = []
+        """Between two commits of which no other one comes, without the second."""
+
+    def __call__(self, until_ms: int) -> int | None:
+        """See above."""
+        found = next((pause for pause in self._pauses if pause[0] <= until_ms < pause[1]), None)
+        if found is None:
+            places = [(times, bisect_right(times, until_ms)) for times in self._commits]
+            last_ms = max((times[place - 1] for times, place in places if place), default=_NEVER)
+            next_ms = min((times[place] for times, place in places if place < len(times)), default=float("inf"))
+            found = (last_ms, next_ms)
+            self._pauses.append(found)
+        return None if found[0] == _NEVER else found[0]
 
 
 def _fact(snapshot: Snapshot, kind: Kind, seat: Seat) -> Fact:

@@ -25,10 +25,10 @@ from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
 from kshim.explain.sources.log_lines import SETTINGS
 from kshim.explain.sources.records import (
+    LastOfAll,
     Snapshot,
     committed,
     facts_of_records,
-    last_before,
     last_commit_in,
     last_to_join,
     profiles,
@@ -199,10 +199,9 @@ class Reading:
         of_lines: dict[str, list[Fact]] = defaultdict(list)
         for fact in lines:
             of_lines[fact.group].append(fact)
+        committed_ms = LastOfAll(chain.from_iterable(each.values() for each in offsets.commits.values()))
         lines = [
-            fact
-            for name, mine in of_lines.items()
-            for fact in with_stops(mine, self._elections_of(name), self._committed_until)
+            fact for name, mine in of_lines.items() for fact in with_stops(mine, self._elections_of(name), committed_ms)
         ]
         told |= of_lines.keys() - offsets.epochs.keys()
         inferred: list[Fact] = []
@@ -237,11 +236,6 @@ class Reading:
             bool(offsets.snapshots or offsets.commits or offsets.epochs),
             offsets.snapshots,
         )
-
-    def _committed_until(self, ts_ms: int) -> int | None:
-        """When any group committed last until a time; None: none had."""
-        times = chain.from_iterable(each.values() for each in self._offsets.commits.values())
-        return max((last for each in times if (last := last_before(each, ts_ms)) is not None), default=None)
 
     def _elections_of(self, group: str) -> Sequence[tuple[int, int]]:
         """When the coordinator of a group was another one, or the same one anew: the leader of its partition."""
