@@ -142,13 +142,13 @@ class _History:
 
     def with_subscription(self, fact: Fact) -> Fact:
         """A member that joins again, with how its subscription differs in the records before and after that."""
-        member_id = "" if fact.member is None else fact.member.member_id
         place = bisect_right(self._records_ms, fact.ts_ms)
-        if place == len(self._records_ms):
+        if fact.kind is not Kind.REQUESTED or fact.member is None or place == len(self._records_ms):
             return fact
         next_ms = self._records_ms[place]
+        known = self._profiles_since.get(fact.member.member_id, ())
         # What a member is comes with the records in which it changes; in the others it is as before.
-        mine = [(ts_ms, profile) for ts_ms, profile in self._profiles_since.get(member_id, ()) if ts_ms <= next_ms]
+        mine = [(ts_ms, profile) for ts_ms, profile in known if ts_ms <= next_ms]
         return with_subscription(fact, [*mine, *((next_ms, profile) for _, profile in mine[-1:])])
 
     def completed_before(self) -> Iterator[Fact]:

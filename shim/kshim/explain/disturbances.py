@@ -190,7 +190,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
     usual_join_ms = _usual_ms(
         fact.phases.join_ms
         for fact in completed
-        if fact.phases and fact.phases.join_ms and _awaited(group, fact, fact.phases)
+        if fact.phases and fact.phases.join_ms and any(_awaited(group, fact, fact.phases))
     )
     for fact in completed:
         phases = fact.phases
@@ -221,10 +221,10 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
 
 
-def _awaited(group: Group, fact: Fact, phases: Phases) -> list[Life]:
+def _awaited(group: Group, fact: Fact, phases: Phases) -> Iterator[Life]:
     """Who had to learn that it has to join again: who has just begun a phase JOIN, as the first of a group, is waited for by nobody."""
     began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or 0)
-    return [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+    return (life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS)
 
 
 def _polling_ms(phases: Phases) -> int:
@@ -249,9 +249,10 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
-    awaited = _awaited(group, fact, phases)
-    longest_ms = max((known.session_ms(life.member.member_id) / 3 for life in awaited), default=0) + 2 * POLL_MS
-    if not awaited or phases.join_ms <= min(_UNUSUAL * usual_ms, longest_ms):
+    heartbeat_ms = max(
+        (known.session_ms(life.member.member_id) / 3 for life in _awaited(group, fact, phases)), default=None
+    )
+    if heartbeat_ms is None or phases.join_ms <= min(_UNUSUAL * usual_ms, heartbeat_ms + 2 * POLL_MS):
         return
     # Records are dated after phase SYNC.
     is_excused = any(

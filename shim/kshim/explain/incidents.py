@@ -121,7 +121,7 @@ class _Weighed:
         self._until_ms = min((ts_ms for ts_ms in counts_ms if ts_ms >= known.end_ms), default=None)
         """From then on the absence of a member tells more."""
         self._chosen: tuple[list[Key], list[_Chosen]] = ([], [])
-        self._of_group: list[Candidate] | None = None
+        self._several: list[Candidate] | None = None
         """Hypotheses about several disturbances, if somebody has asked."""
 
     def is_still(self, facts: Sequence[Fact], known: Known, down: Sequence[Span]) -> bool:
@@ -131,10 +131,11 @@ class _Weighed:
 
     def has_better_than(self, failure: Candidate) -> bool:
         """Whether a hypothesis of this group about several disturbances gains more than one that explains some of them."""
-        if self._of_group is None:
-            self._of_group = _of_group(self.group, self._known, self.found)
+        if self._several is None:
+            parts = within_reach(self.found, self._known)
+            self._several = [each for part in parts for each in _of_group(self.group, self._known, part)]
         keys, gain = {each.key for each in failure.explains}, _gain(failure, self.singles)
-        overlapping = (each for each in self._of_group if not keys.isdisjoint(part.key for part in each.explains))
+        overlapping = (each for each in self._several if not keys.isdisjoint(part.key for part in each.explains))
         return any(_gain(each, self.singles) > gain for each in overlapping)
 
     def chosen(self, free: Sequence[Disturbance]) -> list[_Chosen]:

@@ -225,8 +225,9 @@ class Group:
     def _silent_since_ms(self, life: Life, gone: Fact, stopped_ms: int, session_ms: int) -> int:
         """When a member was heard of at the earliest whose session had not ended when the broker was stopped: it may have been its JoinGroup."""
         since_ms = stopped_ms - session_ms
-        for fact in self.facts:
-            if fact.kind in _JOIN_ENDED and fact.phases is not None and since_ms < fact.ts_ms <= stopped_ms:
+        begin = bisect_right(self.facts, since_ms, key=_time_of)
+        for fact in self.facts[begin : bisect_right(self.facts, stopped_ms, key=_time_of)]:
+            if fact.kind in _JOIN_ENDED and fact.phases is not None and since_ms < fact.ts_ms:
                 since_ms = fact.ts_ms - (fact.phases.sync_ms or 0) - (fact.phases.join_ms or 0)
         found = gone.committed
         return max(since_ms, life.began_ms, 0 if found is None or found.is_none else found.last_ms)
