@@ -115,7 +115,7 @@ class Service:
     def start(self, place: int, *, host: Host | None = None) -> Process:
         """Start a process at a place of the service: the next free number for a new one, that of a former for a successor.
 
-        One with an instance id that is there already is none of two: the supervisor was faster.
+        If the supervisor has already started one with the same instance id, it is that one: two would take the id from each other.
         """
         there = [each for each in self.processes if self.is_static and each.place == place]
         if there:
