@@ -19,6 +19,11 @@ def test_members_that_join_an_empty_group_start_it() -> None:
     assert a_group_of_three().causes() == [("one_by_one_start", ("one@10.0.0.1", "three@10.0.0.3", "two@10.0.0.2"))]
 
 
+def test_what_happens_within_a_millisecond_is_told_in_the_order_in_which_it_happened() -> None:
+    story = Story().joins(HOUR, "one", completes=False).leaves(HOUR, "one", completes=False)
+    assert causes_of(story) == ["one_by_one_start", "scale_down"]
+
+
 def test_members_that_are_replaced_one_after_the_other_are_a_deploy() -> None:
     story = a_group_of_three()
     for number, client in enumerate(("one", "two", "three")):

@@ -105,6 +105,8 @@ def disturbances(group: Group, known: Known) -> list[Disturbance]:
 
 def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
     for life in group.lives:
+        if life.joined is not None and (life.previous is None or _is_added_again(life.previous, known)):
+            yield Disturbance(What.ARRIVED, group.name, life.began_ms, life.began_ms, life.joined, life)
         if life.gone is not None and not _is_retry(group, life):
             what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
             from_ms = life.silent_ms(known)
@@ -112,8 +114,6 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             if life.next is not None and life.is_followed(known):
                 to_ms = max(to_ms, life.next.began_ms)
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
-        if life.joined is not None and (life.previous is None or _is_added_again(life.previous, known)):
-            yield Disturbance(What.ARRIVED, group.name, life.began_ms, life.began_ms, life.joined, life)
 
 
 def _is_retry(group: Group, life: Life) -> bool:

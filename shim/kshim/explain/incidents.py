@@ -186,6 +186,8 @@ class Explainer:
         for name in groups if group is None else [group]:
             chosen += self._weighed[name].chosen(by_group[name])
         before, self._incidents = self._incidents, {}
+        order = {each.key: number for number, each in enumerate(found)}
+        chosen.sort(key=lambda one: min(order[each.key] for each in one.best.explains))
         for part in _merged(chosen, known):
             key = tuple(map(id, part))
             self._incidents[key] = before.get(key) or (part, _incident(part, groups, known))
