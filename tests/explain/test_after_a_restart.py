@@ -52,6 +52,18 @@ def test_who_does_not_come_back_when_the_others_have_was_killed_meanwhile() -> N
     assert ("broker_restarted", (f"a@{HERE}", f"b@{HERE}")) in found
 
 
+def test_a_member_that_was_in_a_rebalance_since_the_broker_is_back_makes_the_others_wait_for_a_reason_of_its_own() -> None:
+    for settles, expected in ((True, ["broker_restarted", "scale_up", "slow_poll"]), (False, ["broker_restarted", "scale_up"])):
+        story = restarted(three())
+        if settles:
+            for client in ("a", "b", "c"):
+                story.joins(LOAD_MS + SECOND, client, host=HERE, says="", completes=False)
+            story.completes(LOAD_MS + 2 * SECOND, join_ms=SECOND)
+        story.joins(LOAD_MS + 4 * SECOND, "d", host=HERE, completes=False)
+        story.completes(LOAD_MS + 13 * SECOND, join_ms=9 * SECOND)
+        assert sorted(cause for cause, _ in causes_of(story)) == expected
+
+
 def test_who_had_joined_just_before_the_stop_is_no_new_member_when_it_joins_again() -> None:
     story = three().joins(STOP_MS - SECOND, "d", host=HERE, completes=False)
     restarted(story).joins(LOAD_MS + SECOND, "d", host=HERE, completes=False).completes(LOAD_MS + 3 * SECOND)

@@ -91,6 +91,8 @@ class _Restart:
         if each.what is What.ARRIVED and each.group in self._anew:
             return False
         loaded_ms = self._ended_ms if load is None else load.to_ms
+        if load is not None and each.what is What.SLOW_JOIN and self._had_settled(each, loaded_ms):
+            return False
         return _may_follow(each, load, self._certain) and _follows(
             each, self._began_ms, self._ended_ms, loaded_ms, self._known
         )
@@ -125,6 +127,12 @@ class _Restart:
         if found is None or found.is_none or found.usual_ms is None:
             return False
         return self._began_ms - found.last_ms > MISSED * found.usual_ms + POLL_MS
+
+    def _had_settled(self, slow: Disturbance, loaded_ms: int) -> bool:
+        """Whether the group had completed a rebalance since it was loaded: then all that were waited for had found the coordinator."""
+        settled_ms = self._groups[slow.group].settled_ms(loaded_ms)
+        has_epochs = slow.fact.phases is not None and slow.fact.phases.has_epochs
+        return settled_ms is not None and settled_ms <= slow.from_ms and not has_epochs
 
     def _stays_away(self, each: Disturbance, life: Life) -> bool:
         """Whether a session ended and its client is not back for long: its process ended meanwhile, for a reason of its own."""
