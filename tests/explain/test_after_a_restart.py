@@ -52,8 +52,13 @@ def test_who_does_not_come_back_when_the_others_have_was_killed_meanwhile() -> N
     assert ("broker_restarted", (f"a@{HERE}", f"b@{HERE}")) in found
 
 
-def test_a_member_that_was_in_a_rebalance_since_the_broker_is_back_makes_the_others_wait_for_a_reason_of_its_own() -> None:
-    for settles, expected in ((True, ["broker_restarted", "scale_up", "slow_poll"]), (False, ["broker_restarted", "scale_up"])):
+def test_a_member_that_was_in_a_rebalance_since_the_broker_is_back_makes_the_others_wait_for_a_reason_of_its_own() -> (
+    None
+):
+    for settles, expected in (
+        (True, ["broker_restarted", "scale_up", "slow_poll"]),
+        (False, ["broker_restarted", "scale_up"]),
+    ):
         story = restarted(three())
         if settles:
             for client in ("a", "b", "c"):

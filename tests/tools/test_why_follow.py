@@ -8,17 +8,13 @@ from contextlib import closing, suppress
 import pytest
 
 from kshim.cli.main import main
-from kshim.explain.facts import Kind, Member
-from kshim.explain.sources.records import Snapshot, facts_of_records, last_commit_in, snapshot_of
-from kshim.explain.sources.samples import Presence, Sample
 from kshim.testing import Kshim
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
 from kshim.tools.why.sampling import Sampler
-from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.messages.metadata import MetadataRequest
-from tests.tools.peer import MINUTE, ONLY_RECORDS, SESSION_MS, SUBSCRIPTION, Peer
+from tests.tools.peer import MINUTE, ONLY_RECORDS, SESSION_MS, Peer
 from tests.tools.test_why import why_json
 
 
@@ -92,6 +88,19 @@ def test_members_of_stable_groups_are_asked_for_once(logs: BrokerLogs, one: Peer
     assert [sample.members is None for _ in range(2) for sample in sampler.take(1)] == [False, True]
 
 
+def test_a_sample_has_the_time_of_its_answer_for_which_it_may_have_waited() -> None:
+    with Kshim(topics={"orders": 1}, config=ONLY_RECORDS) as kshim:
+        host, _, port = kshim.bootstrap_servers.rpartition(":")
+        with (
+            closing(Peer((host, int(port)), "one")) as one,
+            closing(BrokerLogs(host, int(port), client_id="test")) as logs,
+        ):
+            one.work()
+            kshim.faults.on("ListGroups").delay(0.1).once()
+            (sample,) = Sampler(logs, None).take(1_000)
+    assert sample.ts_ms >= 1_100
+
+
 def test_what_is_forgotten_is_not_told_again() -> None:
     with Kshim(
         topics={"orders": 1}, config=ONLY_RECORDS | {"group.initial.rebalance.delay.ms": "0"}, clock="manual"
@@ -113,51 +122,6 @@ def test_what_is_forgotten_is_not_told_again() -> None:
             assert follower.poll(10**15) == []
     assert told_counts == [2] * 5  # it came, and it left
     assert len({fact.source for fact in follower.known.facts}) < 6
-
-
-# What samples add to records
-
-
-def record(ts_ms: int, generation: int, *ids: str, began_ms: int = 0) -> Snapshot:
-    members = tuple(
-        MemberMetadata(
-            member_id=each,
-            client_id=each,
-            client_host="/h",
-            rebalance_timeout=5 * MINUTE,
-            session_timeout=45_000,
-            subscription=SUBSCRIPTION,
-            assignment=b"",
-        )
-        for each in ids
-    )
-    value = GroupMetadataValue(
-        protocol_type="consumer",
-        generation=generation,
-        protocol="range",
-        leader="a",
-        current_state_timestamp=began_ms or ts_ms,
-        members=members,
-    )
-    return snapshot_of(ts_ms, "g", "record", value)
-
-
-def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_length() -> None:
-    presence = Presence()
-    for ts_ms, state, ids in (
-        (0, "Stable", "ab"),
-        (10_000, "PreparingRebalance", "a"),
-        (40_000, "CompletingRebalance", "a"),
-        (45_000, "Stable", "a"),
-    ):
-        presence.add(Sample(ts_ms, "g", state, tuple(Member(each, None, each, "h") for each in ids)))
-    records = [record(1, 1, "a", "b"), record(42_000, 2, "a", began_ms=39_000)]
-    facts = list(facts_of_records(records, last_commit_in({}), presence))
-    left = next(fact for fact in facts if fact.kind is Kind.LEFT)
-    completed = next(fact for fact in facts if fact.kind is Kind.COMPLETED)
-    assert left.ts_ms == 10_000
-    assert completed.phases is not None
-    assert (completed.phases.join_ms, completed.phases.sync_ms) == (29_000, 3_000)
 
 
 def test_following_needs_a_broker(capsys: pytest.CaptureFixture[str]) -> None:

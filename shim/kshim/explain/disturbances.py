@@ -187,10 +187,11 @@ def _grown(group: Group) -> dict[int, Fact]:
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
     completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED and fact.phases is not None]
     usual_ms = _usual_ms(_polling_ms(fact.phases) for fact in completed if fact.phases)
+    # Where samples or commits tell how long a phase JOIN lasted, those of which they do not were short.
     usual_join_ms = _usual_ms(
-        fact.phases.join_ms
+        fact.phases.join_ms or 0
         for fact in completed
-        if fact.phases and fact.phases.join_ms and any(_awaited(group, fact, fact.phases))
+        if fact.phases and fact.phases.join_ms != 0 and any(_awaited(group, fact, fact.phases))
     )
     for fact in completed:
         phases = fact.phases
@@ -254,15 +255,20 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
     )
     if heartbeat_ms is None or phases.join_ms <= min(_UNUSUAL * usual_ms, heartbeat_ms + 2 * POLL_MS):
         return
-    # Records are dated after phase SYNC.
-    is_excused = any(
+    if not _is_excused(group, fact, phases):
+        last = fact._replace(member=phases.last_to_join)
+        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
+
+
+def _is_excused(group: Group, fact: Fact, phases: Phases) -> bool:
+    """Whether a phase JOIN may have waited for a member that was gone when it ended. Records are dated after phase SYNC."""
+    joined_ms = fact.ts_ms - (phases.sync_ms or 0)
+    began_ms = joined_ms - (phases.join_ms or 0)
+    return any(
         life.gone is not None
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
-    if not is_excused:
-        last = fact._replace(member=phases.last_to_join)
-        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 
 
 def _late(group: Group) -> Iterator[Disturbance]:

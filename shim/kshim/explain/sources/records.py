@@ -339,20 +339,25 @@ def _between(
     instances = {name: seat for seat in before.seats if (name := seat.profile.member.instance_id) is not None}
     gone = [seat for member_id, seat in old.items() if member_id not in new]
     is_rebalance = before.generation_id != after.generation_id
+    seen = _Seen(before, after, presence)
     for seat in new.values():
         if seat.member_id in old:
             continue
+        came_ms = seen.came_ms(seat)
         replaced = instances.get(seat.profile.member.instance_id or "")
         is_overdue = replaced is not None and is_rebalance and _is_overdue(replaced, after, last_commit)
+        if replaced is not None and came_ms is not None:
+            is_overdue = (seen.gone_ms(replaced) or came_ms) < came_ms
+        fact = _fact(after, Kind.JOINED, seat)
+        fact = fact if came_ms is None else fact._replace(ts_ms=came_ms)
         if replaced is not None and replaced.member_id not in new and not is_overdue:
             gone.remove(replaced)
-            yield _fact(after, Kind.REPLACED, seat)._replace(other_id=replaced.member_id)
+            yield fact._replace(kind=Kind.REPLACED, other_id=replaced.member_id)
         else:
-            yield _fact(after, Kind.JOINED, seat)
+            yield fact
     for seat in gone:
-        seen_ms = None if presence is None else presence.gone_ms(seat.member_id, before.ts_ms, after.ts_ms)
         usual_ms = None if usual_pause is None else usual_pause(seat, before.ts_ms)
-        yield _departure(before, after, seat, last_commit, seen_ms, usual_ms)
+        yield _departure(before, after, seat, last_commit, seen, usual_ms)
     if not after.seats:
         yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
         return
@@ -365,12 +370,34 @@ def _between(
             yield _fact(after, Kind.REQUESTED, new.get(after.leader_id or "", after.seats[0]))
     if not is_rebalance:
         return  # a static member was replaced, for which there is no rebalance
-    began_ms = after.joined_ms
-    sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
-    join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
+    sync_ms = after.ts_ms - after.joined_ms if 0 < after.joined_ms <= after.ts_ms else None
+    join_ms = None if seen.began_ms is None else _joined_ms(after) - seen.began_ms
     phases = Phases(join_ms, sync_ms, after.protocol, after.leader_id, None, None, partitions=partitions(after))
     phases = phases._replace(generation_id=after.generation_id)
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
+
+
+class _Seen:
+    """What samples show of the time between two records of a group."""
+
+    def __init__(self, before: Snapshot, after: Snapshot, presence: Presence | None) -> None:
+        self._before, self._after, self._presence = before, after, presence
+        self.began_ms: int | None = None
+        """When its members had to join again; None: no sample shows that."""
+        if presence is not None and 0 < after.joined_ms <= after.ts_ms:
+            self.began_ms = presence.began_ms(before.ts_ms, after.joined_ms)
+
+    def came_ms(self, seat: Seat) -> int | None:
+        """When a new member was there, before all had joined."""
+        if self._presence is None:
+            return None
+        return self._presence.came_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
+
+    def gone_ms(self, seat: Seat) -> int | None:
+        """When a member was no longer there."""
+        if self._presence is None:
+            return None
+        return self._presence.gone_ms(seat.member_id, self._before.ts_ms, self._after.ts_ms)
 
 
 def changed_subscription(before: Profile, after: Profile) -> Subscription:
@@ -465,33 +492,38 @@ def _is_overdue(seat: Seat, after: Snapshot, last_commit: LastCommit) -> bool:
 
 
 def _departure(
-    before: Snapshot,
-    after: Snapshot,
-    seat: Seat,
-    last_commit: LastCommit,
-    seen_ms: int | None,
-    usual_ms: int | None,
+    before: Snapshot, after: Snapshot, seat: Seat, last_commit: LastCommit, seen: _Seen, usual_ms: int | None
 ) -> Fact:
-    """`seen_ms`: when a sample showed that it was gone; else that is known when the next record is written.
+    """It is known when a member was gone if a sample shows it; else it was when the next record was written.
 
     `usual_ms`: the time between two commits of its partitions before they were its.
     """
-    if seen_ms is not None:
-        after = after._replace(ts_ms=seen_ms)
+    seen_ms = seen.gone_ms(seat)
+    gone_ms = after.ts_ms if seen_ms is None else seen_ms
+    left = _fact(after, Kind.LEFT, seat)._replace(ts_ms=gone_ms)
+    expired = left._replace(kind=Kind.EXPIRED)
     session_ms = seat.profile.session_ms
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
-    last_ms = last_commit(seat, after.ts_ms)
+    waited_ms = 0 if seen_ms is None or seen.began_ms is None else seen_ms - seen.began_ms
+    last_ms = last_commit(seat, gone_ms)
+    is_silent = waited_ms > HEARTBEAT_MS and (last_ms is None or gone_ms - last_ms > HEARTBEAT_MS)
     if last_ms is None or last_ms < before.ts_ms:
+        if is_silent and waited_ms <= session_ms + POLL_MS:
+            return expired  # it was still a member when the others joined again
         if usual_ms is None or _joined_ms(after) - _joined_ms(before) < max(session_ms, _MISSED * usual_ms):
-            return _fact(after, Kind.LEFT, seat)._replace(reason=UNSEEN)
+            return left._replace(reason=UNSEEN)
         last_ms = before.ts_ms  # others had committed what it was assigned: it has never gone on with that
-    if after.ts_ms - last_ms < _SILENT * session_ms:
-        return _fact(after, Kind.LEFT, seat)
-    silent_ms = after.ts_ms - last_ms
+    silent_ms = gone_ms - last_ms
+    if silent_ms < _SILENT * session_ms and not is_silent:
+        return left
     is_dynamic = seat.profile.member.instance_id is None
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
-        return _fact(after, Kind.LEFT, seat)._replace(client_reason="consumer poll timeout has expired (inferred)")
-    return _fact(after, Kind.EXPIRED, seat)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
+        return left._replace(client_reason="consumer poll timeout has expired (inferred)")
+    return (
+        expired
+        if seen_ms is not None
+        else expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
+    )
 
 
 def _joined_ms(snapshot: Snapshot) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from kshim.explain.facts import Member
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+_KEPT = 200
+"""So many changes of a group's members are kept, and so many times when a rebalance began."""
 
 
 class Sample(NamedTuple):
@@ -27,8 +31,6 @@ class Sample(NamedTuple):
 class Presence:
     """What the samples of one group show, in order of time. Bounded: what is old is forgotten."""
 
-    _KEPT = 1_000
-
     def __init__(self) -> None:
         self.members: Mapping[str, Member] = {}
         """When it was last asked for them, by member id."""
@@ -38,15 +40,16 @@ class Presence:
         self.group_type = ""
         self.unstable_since_ms: int | None = None
         """Since when it was seen in no sample to be Stable; None: it is."""
-        self._gone: dict[str, int] = {}
-        self._began: list[int] = []
+        self._seen: deque[tuple[int, frozenset[str]]] = deque(maxlen=_KEPT)
+        """Ids of its members, whenever others were there than before."""
+        self._began: deque[int] = deque(maxlen=_KEPT)
         self.state = ""
         """The latest one; "" before the first sample."""
 
     def add(self, sample: Sample) -> None:
         """Take in the next sample."""
         if sample.state == "PreparingRebalance" and self.state != "PreparingRebalance":
-            self._began = [*self._began[-self._KEPT :], sample.ts_ms]
+            self._began.append(sample.ts_ms)
         self.state, self.group_type = sample.state, sample.group_type
         if sample.state == "Stable":
             self.unstable_since_ms = None
@@ -56,12 +59,9 @@ class Presence:
         if sample.epoch is not None:
             self.epoch = sample.epoch
         if sample.members is not None:
-            members = {each.member_id: each for each in sample.members}
-            for member_id in self.members.keys() - members.keys():
-                self._gone[member_id] = sample.ts_ms
-            while len(self._gone) > self._KEPT:
-                del self._gone[next(iter(self._gone))]
-            self.members = members
+            self.members = {each.member_id: each for each in sample.members}
+            if sample.state != "Dead" and (not self._seen or self._seen[-1][1] != self.members.keys()):
+                self._seen.append((sample.ts_ms, frozenset(self.members)))
 
     @property
     def is_rebalancing(self) -> bool:
@@ -69,11 +69,16 @@ class Presence:
         return self.state in _REBALANCING
 
     def gone_ms(self, member_id: str, after_ms: int, until_ms: int) -> int | None:
-        """When a member was seen to be no longer there, if that was between two times."""
-        found = self._gone.get(member_id)
-        return found if found is not None and after_ms <= found <= until_ms else None
+        """When a member that was there at a time was seen to be there no longer, if that was until another time."""
+        looks = (ts_ms for ts_ms, ids in self._seen if after_ms <= ts_ms <= until_ms and member_id not in ids)
+        return next(looks, None)
 
-    def join_ms(self, after_ms: int, until_ms: int) -> int | None:
-        """For how long at least the JOIN phase lasted that ended at `until_ms`, as far as it was seen."""
+    def came_ms(self, member_id: str, after_ms: int, until_ms: int) -> int | None:
+        """When a member that was not there at a time was seen to be there, if that was until another time."""
+        looks = (ts_ms for ts_ms, ids in self._seen if after_ms <= ts_ms <= until_ms and member_id in ids)
+        return next(looks, None)
+
+    def began_ms(self, after_ms: int, until_ms: int) -> int | None:
+        """When a phase JOIN was seen to have begun that ended at `until_ms`, if that was after another time."""
         began = [ts_ms for ts_ms in self._began if after_ms <= ts_ms <= until_ms]
-        return until_ms - began[-1] if began else None
+        return began[-1] if began else None

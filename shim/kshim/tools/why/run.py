@@ -29,6 +29,9 @@ from kshim.wording import counted
 
 OutputFormat = Literal["text", "json", "html"]
 
+_GROUPS_OF_A_SECOND = 200
+_LONGEST_INTERVAL_S = 5.0
+
 
 def run_why(
     *,
@@ -90,7 +93,7 @@ def run_follow(
     bootstrap_server: tuple[str, int],
     security: Security = PLAINTEXT,
     group: str | None = None,
-    interval_s: float = 5.0,
+    interval_s: float | None = None,
     record: str | None = None,
     output: Literal["text", "json"] = "text",
     stream: TextIO | None = None,
@@ -98,7 +101,7 @@ def run_follow(
 ) -> NoReturn:
     """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
 
-    Polls every `interval_s`. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
+    Polls every `interval_s`; None: as often as suits the number of groups, and at least every 5 s. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
     cannot be reached to begin with. `record`: a new file for what is read and sampled, whole when it is interrupted,
     by Ctrl-C, a plain `kill` or a terminal that closes.
     """
@@ -114,10 +117,11 @@ def run_follow(
             stack.callback(lambda: writer.close(_now_ms()))
         follower = Follower(logs, None if group is None else frozenset({group}), archive=writer)
         follower.poll(_now_ms())
-        print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
+        usual_s = interval_s or _interval_s(len(follower.present))
+        print(f"watching {group or 'all groups'} of {logs} every {usual_s:g} s", file=messages, flush=True)
         is_lost = False
         while True:
-            time.sleep(interval_s)
+            time.sleep(interval_s or _interval_s(len(follower.present)))
             try:
                 ended = follower.poll(_now_ms())
             except SourceError as error:
@@ -131,6 +135,11 @@ def run_follow(
                 text = paragraph(told) + "\n" if output == "text" else json.dumps(told, ensure_ascii=False)
                 stream.write(text + "\n")
             stream.flush()
+
+
+def _interval_s(group_count: int) -> float:
+    """As many groups as are listed in a second cost a coordinator little beside their heartbeats."""
+    return min(max(1.0, group_count / _GROUPS_OF_A_SECOND), _LONGEST_INTERVAL_S)
 
 
 def _now_ms() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from time import monotonic
 
 from kshim.explain.facts import Member
 from kshim.explain.sources.samples import Sample
@@ -41,23 +42,29 @@ class Sampler:
         self._homes: dict[str, Address] = {}
         self._types: dict[str, str] = {}
         self._seen: dict[Address, dict[str, None]] = {}
+        self._ahead_ms = 0.0
+        """How far the clock is ahead of the one that never goes back."""
         self.left_out_count = 0
         """Groups that were listed, and are more than are kept."""
 
     def take(self, now_ms: int) -> list[Sample]:
-        """A sample of each group. Raises SourceError."""
+        """A sample of each group, each with the time of its answer: a broker that is not there lets some wait for long. Raises SourceError."""
+        self._ahead_ms = now_ms - monotonic() * 1_000
         if self._groups is None:
             self.left_out_count = 0
             nodes = self._logs.nodes()
             self._seen = {node: self._seen.get(node, {}) for node in nodes}
-            return [sample for node in nodes for sample in self._of_node(node, now_ms)]
+            return [sample for node in nodes for sample in self._of_node(node)]
         by_home: dict[Address, list[str]] = defaultdict(list)
         for name in sorted(self._groups):
             by_home[self._home(name)].append(name)
-        found = [sample for home, names in by_home.items() for sample in self._named(home, names, now_ms)]
+        found = [sample for home, names in by_home.items() for sample in self._named(home, names)]
         for name in self._groups - {sample.group for sample in found}:
             del self._homes[name]  # it has moved: look for it next time
         return found
+
+    def _now_ms(self) -> int:
+        return int(self._ahead_ms + monotonic() * 1_000)
 
     def _home(self, group: str) -> Address:
         if group not in self._homes:
@@ -67,24 +74,25 @@ class Sampler:
             self._homes[group] = (answer.host, answer.port)
         return self._homes[group]
 
-    def _named(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+    def _named(self, node: Address, names: Sequence[str]) -> Iterator[Sample]:
         """A coordinator knows no classic group of a name, so it may be one of the new protocol, and the other way round."""
         unknown: list[Sample] = []
-        for sample in self._classic(node, [name for name in names if self._types.get(name) != _CONSUMER], now_ms):
+        for sample in self._classic(node, [name for name in names if self._types.get(name) != _CONSUMER]):
             if sample.state == "Dead":
                 unknown.append(sample)
             else:
                 yield sample
         wanted = [name for name in names if self._types.get(name) == _CONSUMER] + [each.group for each in unknown]
-        described = {sample.group: sample for sample in self._of_epochs(node, wanted, now_ms)}
+        described = {sample.group: sample for sample in self._of_epochs(node, wanted)}
         self._types = {name: kind for name, kind in self._types.items() if name not in wanted}
         self._types |= dict.fromkeys(described, _CONSUMER)
         yield from described.values()
         yield from (each for each in unknown if each.group not in described)
 
-    def _of_node(self, node: Address, now_ms: int) -> Iterator[Sample]:
+    def _of_node(self, node: Address) -> Iterator[Sample]:
         seen = self._seen[node]
         rows = self._logs.ask(node, ListGroupsRequest()).groups
+        listed_ms = self._now_ms()
         if len(rows) > GROUPS_KEPT:
             self.left_out_count += len(rows) - GROUPS_KEPT
             rows = sorted(rows, key=lambda row: (row.group_state in _SETTLED, row.group_id not in seen, row.group_id))
@@ -102,24 +110,28 @@ class Sampler:
         self._seen[node] = dict.fromkeys([*waiting, *(name for name in listed if name in asked or name not in seen)])
         described: set[str] = set()
         for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
-            for sample in describe(node, wanted[kind], now_ms):
+            for sample in describe(node, wanted[kind]):
                 described.add(sample.group)
                 yield sample
         for name, (state, kind) in listed.items():
             if name not in described:
-                yield Sample(now_ms, name, state, None, kind)
+                yield Sample(listed_ms, name, state, None, kind)
 
-    def _classic(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+    def _classic(self, node: Address, names: Sequence[str]) -> Iterator[Sample]:
         for part in _parts(names):
-            for row in self._logs.ask(node, DescribeGroupsRequest(groups=part)).groups:
+            rows = self._logs.ask(node, DescribeGroupsRequest(groups=part)).groups
+            now_ms = self._now_ms()
+            for row in rows:
                 if row.error_code == ErrorCode.NONE:
                     yield Sample(now_ms, row.group_id, row.group_state, tuple(map(_member, row.members)))
 
-    def _of_epochs(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+    def _of_epochs(self, node: Address, names: Sequence[str]) -> Iterator[Sample]:
         if not names or not self._logs.serves(node, ConsumerGroupDescribeRequest):
             return
         for part in _parts(names):
-            for row in self._logs.ask(node, ConsumerGroupDescribeRequest(group_ids=part)).groups:
+            rows = self._logs.ask(node, ConsumerGroupDescribeRequest(group_ids=part)).groups
+            now_ms = self._now_ms()
+            for row in rows:
                 if row.error_code == ErrorCode.NONE:
                     members = tuple(map(_member, row.members))
                     behind = tuple(map(_member, _awaited(row)))
