@@ -121,11 +121,13 @@ class Story:
         activity: Activity | None = None,
         state: str = "Stable",
         committed: Committed | None = None,
+        late_ms: int = 0,
         completes: bool = True,
     ) -> Story:
         """The session of a member times out. `completes`: the rebalance is over soon after it."""
         member = self._members[group, client].pop(0)
-        self._add(at_ms, group, Kind.EXPIRED, member, activity=activity, state=state, committed=committed)
+        fields = {"activity": activity, "state": state, "committed": committed, "late_ms": late_ms}
+        self._add(at_ms, group, Kind.EXPIRED, member, **fields)
         return self.completes(at_ms + 3_000, group=group) if completes else self
 
     def is_removed(self, at_ms: int, client: str, *, group: str = "billing") -> Story:

@@ -130,6 +130,14 @@ def test_a_static_member_whose_last_commit_came_hardly_ahead_of_a_timer_that_is_
     assert causes_of(story) == [("static_stopped", ("a",))]
 
 
+def test_a_static_member_that_a_sample_shows_gone_a_little_late_may_have_been_closed_with_its_last_commit() -> None:
+    closing = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 2 * SECOND)
+    for late_ms, cause in ((0, "killed"), (SECOND, "static_stopped")):
+        story = three_on_one_host(static=True)
+        story.expires(HOUR + 700 + SESSION_MS, "a", committed=closing, late_ms=late_ms)
+        assert causes_of(story) == [(cause, ("a",))]
+
+
 def test_a_static_member_that_ended_between_two_commits_was_killed() -> None:
     regular = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 5 * SECOND)
     story = three_on_one_host(static=True).expires(HOUR + 2 * SECOND + SESSION_MS, "a", committed=regular)

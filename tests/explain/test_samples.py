@@ -45,7 +45,7 @@ def record(ts_ms: int, generation: int, ids: str, *, joined_ms: int = 0, instanc
         current_state_timestamp=joined_ms or ts_ms,
         members=members,
     )
-    return snapshot_of(ts_ms, "g", f"record {generation}", value)
+    return snapshot_of(ts_ms, "g", f"record {ts_ms}", value)
 
 
 _SUBSCRIPTION = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=("orders",)))
@@ -83,6 +83,18 @@ def test_who_was_still_a_member_when_the_others_joined_again_and_never_commits_h
     presence = seen((10_000, JOINING, "abc"), (40_000, JOINING, "ac"), (41_000, "Stable", "ac"))
     facts = facts_of(presence, record(1, 1, "ab"), record(40_500, 2, "ac", joined_ms=40_400))
     assert times_of(facts)[:2] == [("joined", "c", 10_000), ("expired", "b", 40_000)]
+
+
+def test_what_a_sample_shows_may_have_happened_since_the_one_before() -> None:
+    presence = seen((9_000, "Stable", "ab"), (10_000, JOINING, "a"), (12_000, "Stable", "a"))
+    (left, _) = facts_of(presence, record(1, 1, "ab"), record(11_000, 2, "a", joined_ms=10_900))
+    assert (left.ts_ms, left.late_ms) == (10_000, 1_000)
+
+
+def test_a_static_member_that_another_process_replaced_without_a_rebalance_was_replaced_at_that_time() -> None:
+    records = [record(1, 1, "ab", instance_id="i"), record(15_500, 1, "ac", instance_id="i")]
+    (replaced,) = facts_of(Presence(), *records)
+    assert (replaced.kind, replaced.ts_ms, replaced.is_observed) == (Kind.REPLACED, 15_500, True)
 
 
 def test_who_commits_while_the_others_wait_and_is_gone_has_left() -> None:

@@ -88,6 +88,27 @@ def test_members_of_stable_groups_are_asked_for_once(logs: BrokerLogs, one: Peer
     assert [sample.members is None for _ in range(2) for sample in sampler.take(1)] == [False, True]
 
 
+def test_a_glance_shows_who_is_there_while_a_group_rebalances_and_that_it_has_settled(
+    logs: BrokerLogs, one: Peer, two: Peer
+) -> None:
+    one.work()
+    sampler = Sampler(logs, None)
+    sampler.take(1_000)
+    assert sampler.glance(2_000) == []
+    two.send_join()
+    while not (found := sampler.glance(3_000)):
+        pass  # its request is on the way
+    (sample,) = found
+    assert sample.state == "PreparingRebalance"
+    assert len(sample.members or ()) == 2
+    assert sample.since_ms is not None
+    assert 2_000 <= sample.since_ms <= sample.ts_ms
+    one.leave()
+    two.sync(two.joined())
+    assert [each.state for each in sampler.glance(4_000)] == ["Stable"]
+    assert sampler.glance(5_000) == []
+
+
 def test_a_sample_has_the_time_of_its_answer_for_which_it_may_have_waited() -> None:
     with Kshim(topics={"orders": 1}, config=ONLY_RECORDS) as kshim:
         host, _, port = kshim.bootstrap_servers.rpartition(":")

@@ -85,7 +85,7 @@ def _why(options: WhyOptions) -> int:
     from kshim.tools.why.run import run_follow, run_why
 
     security = read_command_config(options.command_config)
-    if options.is_followed and options.bootstrap_server is not None and options.output != "html":
+    if options.interval_s is not None and options.bootstrap_server is not None and options.output != "html":
         server, interval_s, output = options.bootstrap_server, options.interval_s, options.output
         return _printed(
             lambda: run_follow(

@@ -146,9 +146,8 @@ class WhyOptions(NamedTuple):
     broker_logs: tuple[str, ...]
     output: Literal["text", "json", "html"]
     command_config: str | None = None
-    is_followed: bool = False
     interval_s: int | None = None
-    """How often to look, for `--follow`; None: as often as suits the number of groups."""
+    """How often to look, for `--follow`; None: answer once."""
     recorded: str | None = None
     record: str | None = None
 
@@ -353,8 +352,8 @@ _WHY = (
     Option("--all", "explain all groups", default=False),
     Option("--follow", "go on watching, and explain each incident when it has ended", default=False),
     Option("--interval", "with --follow, seconds between two looks: each is a request to the coordinator of the group, or one to each "
-           "broker and one for every hundred groups that rebalance, and one to each broker for what was added (default: 1, and up to 5 "
-           "with more than 200 groups)", "SECONDS", number(1)),
+           "broker and one for every hundred groups that rebalance, and one to each broker for what was added; what rebalances is asked for "
+           "each second (default: 5)", "SECONDS", number(1), default=5),
     Option("--at", "only what happened at this time: ISO 8601, UTC unless it says otherwise", "TIME", time_ms),
     Option("--since", "only what happened since this time", "TIME", time_ms),
     Option("--broker-log", "a log of a broker of Kafka, which writes no events; may be repeated, in order of time", "FILE",
@@ -539,8 +538,7 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
         broker_logs=tuple(given["broker_log"]),
         output=given["output"],
         command_config=_command_config(given),
-        is_followed=bool(found.follow),
-        interval_s=given["interval"],
+        interval_s=given["interval"] if found.follow else None,
         recorded=given["recorded"],
         record=given["record"],
     )

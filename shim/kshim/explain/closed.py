@@ -55,7 +55,9 @@ def _is_of_streams(fact: Fact) -> bool:
 def _ended_with_commit(fact: Fact, known: Known) -> bool:
     """Whether it was last heard of just after a commit that came before its timer was due."""
     silent_ms = _silent_before_expiry_ms(fact, known)
-    return silent_ms is not None and -_TIMER_MS <= silent_ms <= _closing_ms(fact) and not _is_regular(fact)
+    return (
+        silent_ms is not None and -_TIMER_MS <= silent_ms <= _closing_ms(fact) + fact.late_ms and not _is_regular(fact)
+    )
 
 
 def _is_regular(fact: Fact) -> bool:

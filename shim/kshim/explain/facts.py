@@ -260,6 +260,8 @@ class Fact(NamedTuple):
     """Of a member of the new protocol that was gone: since when it had been told to give up partitions, and had not."""
     records: Records | None = None
     """Of a share group: what came back, was given up, or is held."""
+    late_ms: int = 0
+    """How much later than it happened it may have been noticed, in a sample."""
 
     @property
     def says(self) -> Says:

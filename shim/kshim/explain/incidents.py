@@ -30,6 +30,7 @@ _UNKNOWN_WEIGHT = -1.0
 CERTAIN_ENOUGH = 0.75
 """What follows from who is in one record and not in the next, and is less probable than this, is called unknown, and its cause
 is the first alternative."""
+_LIKELIER_THAN_NOT = 0.5
 
 
 _INCIDENT = -2.0
@@ -381,8 +382,13 @@ def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chose
 
 def _told(winner: Candidate, probable: Sequence[tuple[Cause, float, tuple[Evidence, ...]]]) -> _Chosen:
     """What is told as the cause: nothing, where it is a guess."""
-    is_guess = not any(each.fact.is_observed for each in winner.explains)
-    if is_guess and probable[0][1] < CERTAIN_ENOUGH:
+    facts = [each.fact for each in winner.explains]
+    least = 0.0
+    if not any(fact.is_observed for fact in facts):
+        least = CERTAIN_ENOUGH
+    elif all(fact.source.startswith("record") for fact in facts):
+        least = _LIKELIER_THAN_NOT  # it is known when it happened, and little of how
+    if probable[0][1] < least:
         winner = Candidate(Cause.UNKNOWN, winner.explains, (), _UNKNOWN_WEIGHT)
     return _Chosen(winner, tuple(probable))
 

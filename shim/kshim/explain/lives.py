@@ -259,7 +259,7 @@ class Group:
                 continue
             began_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
             place = bisect_right(ends, began_ms + _TIMER_MS) - 1
-            if place >= 0 and began_ms - ends[place] <= _TIMER_MS:
+            if place >= 0 and began_ms - ends[place] <= _TIMER_MS + life.gone.late_ms:
                 life.joined_last_ms = max(life.began_ms, ends[place] - phases[place][1])
 
 

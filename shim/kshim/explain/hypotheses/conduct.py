@@ -192,7 +192,7 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     if gone.kind is not Kind.EXPIRED:
         return True if is_early else None
     since_ms = gone.ts_ms - session_ms - found.last_ms
-    if abs(since_ms) <= _TIMER_MS:
+    if -_TIMER_MS <= since_ms <= _TIMER_MS + gone.late_ms:
         return True if is_early or found.before_ms is None else None
     if found.is_sparse:
         return None

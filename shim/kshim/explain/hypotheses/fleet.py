@@ -200,7 +200,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
 def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> bool:
     """Whether a session ended one timeout after it began anew, when its group was loaded."""
     session_ms = known.session_ms(member_id_of(each))
-    return abs(each.fact.ts_ms - loaded_ms - session_ms) <= LATE_MS
+    return -LATE_MS <= each.fact.ts_ms - loaded_ms - session_ms <= LATE_MS + each.fact.late_ms
 
 
 def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:

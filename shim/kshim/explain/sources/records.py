@@ -347,12 +347,14 @@ def _between(
         replaced = instances.get(seat.profile.member.instance_id or "")
         is_overdue = replaced is not None and is_rebalance and _is_overdue(replaced, after, last_commit)
         if replaced is not None and came_ms is not None:
-            is_overdue = (seen.gone_ms(replaced) or came_ms) < came_ms
+            is_overdue = (seen.gone_ms(replaced) or (came_ms, 0))[0] < came_ms
         fact = _fact(after, Kind.JOINED, seat)
-        fact = fact if came_ms is None else fact._replace(ts_ms=came_ms)
+        fact = fact if came_ms is None else fact._replace(ts_ms=came_ms, is_observed=True)
         if replaced is not None and replaced.member_id not in new and not is_overdue:
             gone.remove(replaced)
-            yield fact._replace(kind=Kind.REPLACED, other_id=replaced.member_id)
+            # There is a record of it at once, if there is no rebalance for it.
+            is_known = not is_rebalance or fact.is_observed
+            yield fact._replace(kind=Kind.REPLACED, other_id=replaced.member_id, is_observed=is_known)
         else:
             yield fact
     for seat in gone:
@@ -393,8 +395,8 @@ class _Seen:
             return None
         return self._presence.came_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
 
-    def gone_ms(self, seat: Seat) -> int | None:
-        """When a member was no longer there."""
+    def gone_ms(self, seat: Seat) -> tuple[int, int] | None:
+        """When a member was no longer there, and how late at most that was seen."""
         if self._presence is None:
             return None
         return self._presence.gone_ms(seat.member_id, self._before.ts_ms, self._after.ts_ms)
@@ -498,13 +500,13 @@ def _departure(
 
     `usual_ms`: the time between two commits of its partitions before they were its.
     """
-    seen_ms = seen.gone_ms(seat)
-    gone_ms = after.ts_ms if seen_ms is None else seen_ms
-    left = _fact(after, Kind.LEFT, seat)._replace(ts_ms=gone_ms)
-    expired = left._replace(kind=Kind.EXPIRED)
+    looks = seen.gone_ms(seat)
+    gone_ms, late_ms = (after.ts_ms, 0) if looks is None else looks
+    left = _fact(after, Kind.LEFT, seat)._replace(ts_ms=gone_ms, late_ms=late_ms)
+    expired = left._replace(kind=Kind.EXPIRED, is_observed=looks is not None)
     session_ms = seat.profile.session_ms
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
-    waited_ms = 0 if seen_ms is None or seen.began_ms is None else seen_ms - seen.began_ms
+    waited_ms = 0 if looks is None or seen.began_ms is None else gone_ms - seen.began_ms
     last_ms = last_commit(seat, gone_ms)
     is_silent = waited_ms > HEARTBEAT_MS and (last_ms is None or gone_ms - last_ms > HEARTBEAT_MS)
     if last_ms is None or last_ms < before.ts_ms:
@@ -519,11 +521,9 @@ def _departure(
     is_dynamic = seat.profile.member.instance_id is None
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
         return left._replace(client_reason="consumer poll timeout has expired (inferred)")
-    return (
-        expired
-        if seen_ms is not None
-        else expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
-    )
+    if looks is not None:
+        return expired
+    return expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
 
 
 def _joined_ms(snapshot: Snapshot) -> int:

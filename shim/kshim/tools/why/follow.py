@@ -68,6 +68,16 @@ class Follower:
         self._tell(ended)
         return ended
 
+    def glance(self, now_ms: int) -> None:
+        """Sample what rebalances, between two polls, where no events tell of it. Raises SourceError."""
+        if self.reading.has_events:
+            return
+        samples = self.sampler.glance(now_ms)
+        if self._archive is not None and samples:
+            self._archive.samples(samples)
+        for sample in samples:
+            self._presence.setdefault(sample.group, Presence()).add(sample)
+
     def _sample(self, now_ms: int) -> None:
         present: dict[str, Presence] = {}
         samples = self.sampler.take(now_ms)

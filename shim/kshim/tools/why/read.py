@@ -151,6 +151,11 @@ class Reading:
         """How many records and events of groups were read; commits alone change nothing that is known."""
         return self._offsets.snapshot_count + self._event_count
 
+    @property
+    def has_events(self) -> bool:
+        """Whether there are events of a broker: they tell of all groups."""
+        return bool(self._event_count)
+
     def latest(self, group: str) -> GroupMetadataValue | None:
         """What the newest record of a classic group says; None: there is none, or the group was deleted."""
         mine = self._offsets.snapshots.get(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Literal, NoReturn, TextIO
 from zoneinfo import ZoneInfo
@@ -29,8 +29,8 @@ from kshim.wording import counted
 
 OutputFormat = Literal["text", "json", "html"]
 
-_GROUPS_OF_A_SECOND = 200
-_LONGEST_INTERVAL_S = 5.0
+_GLANCE_S = 1.0
+"""How often to look whether a group rebalances: most rebalances take longer."""
 
 
 def run_why(
@@ -93,7 +93,7 @@ def run_follow(
     bootstrap_server: tuple[str, int],
     security: Security = PLAINTEXT,
     group: str | None = None,
-    interval_s: float | None = None,
+    interval_s: float = 5.0,
     record: str | None = None,
     output: Literal["text", "json"] = "text",
     stream: TextIO | None = None,
@@ -101,9 +101,9 @@ def run_follow(
 ) -> NoReturn:
     """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
 
-    Polls every `interval_s`; None: as often as suits the number of groups, and at least every 5 s. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
-    cannot be reached to begin with. `record`: a new file for what is read and sampled, whole when it is interrupted,
-    by Ctrl-C, a plain `kill` or a terminal that closes.
+    Polls every `interval_s`, and asks each second what rebalances. While the cluster cannot be reached it says so once, and
+    goes on. Raises SourceError when it cannot be reached to begin with. `record`: a new file for what is read and sampled,
+    whole when it is interrupted, by Ctrl-C, a plain `kill` or a terminal that closes.
     """
     from kshim.tools.logs.broker import BrokerLogs
     from kshim.tools.why.follow import Follower
@@ -117,13 +117,15 @@ def run_follow(
             stack.callback(lambda: writer.close(_now_ms()))
         follower = Follower(logs, None if group is None else frozenset({group}), archive=writer)
         follower.poll(_now_ms())
-        usual_s = interval_s or _interval_s(len(follower.present))
-        print(f"watching {group or 'all groups'} of {logs} every {usual_s:g} s", file=messages, flush=True)
+        print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
         is_lost = False
+        looks = _looks(interval_s)
         while True:
-            time.sleep(interval_s or _interval_s(len(follower.present)))
+            is_due = next(looks)
             try:
-                ended = follower.poll(_now_ms())
+                if not is_due:
+                    follower.glance(_now_ms())
+                ended = follower.poll(_now_ms()) if is_due else []
             except SourceError as error:
                 if not is_lost:
                     print(f"kshim: {error}; trying again", file=messages, flush=True)
@@ -137,9 +139,15 @@ def run_follow(
             stream.flush()
 
 
-def _interval_s(group_count: int) -> float:
-    """As many groups as are listed in a second cost a coordinator little beside their heartbeats."""
-    return min(max(1.0, group_count / _GROUPS_OF_A_SECOND), _LONGEST_INTERVAL_S)
+def _looks(interval_s: float) -> Iterator[bool]:
+    """Waits for the time of the next look, again and again: True, where all is looked at, and else what rebalances."""
+    while True:
+        due_s = time.monotonic() + interval_s
+        while (left_s := due_s - time.monotonic()) > _GLANCE_S:
+            time.sleep(_GLANCE_S)
+            yield False
+        time.sleep(max(left_s, 0))
+        yield True
 
 
 def _now_ms() -> int:

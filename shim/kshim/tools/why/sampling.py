@@ -8,7 +8,7 @@ from itertools import islice
 from time import monotonic
 
 from kshim.explain.facts import Member
-from kshim.explain.sources.samples import Sample
+from kshim.explain.sources.samples import REBALANCING, Sample
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim_protocol.errors import ErrorCode
@@ -33,7 +33,8 @@ class Sampler:
 
     Named: one DescribeGroups each time to each of their coordinators. All: one ListGroups to each broker, and a request for
     every hundred groups that rebalance, or that it has not seen before: the members of a Stable group are in its record.
-    Those of groups of the new protocol are not: a hundred of them that are Stable are described each time, in turn.
+    Those of groups of the new protocol are not: a hundred of them that are Stable are described each time, in turn. A glance
+    asks for those alone that rebalance.
     """
 
     def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None) -> None:
@@ -42,6 +43,9 @@ class Sampler:
         self._homes: dict[str, Address] = {}
         self._types: dict[str, str] = {}
         self._seen: dict[Address, dict[str, None]] = {}
+        self._rebalancing: dict[Address, dict[str, str]] = {}
+        """Types of groups that rebalanced when they were looked at last."""
+        self._looked_ms: dict[Address, int] = {}
         self._ahead_ms = 0.0
         """How far the clock is ahead of the one that never goes back."""
         self.left_out_count = 0
@@ -62,6 +66,30 @@ class Sampler:
         for name in self._groups - {sample.group for sample in found}:
             del self._homes[name]  # it has moved: look for it next time
         return found
+
+    def glance(self, now_ms: int) -> list[Sample]:
+        """A sample of each group that is named, or that rebalances or has just done so, between two times at which all are taken.
+
+        Raises SourceError.
+        """
+        if self._groups is not None:
+            return self.take(now_ms)
+        self._ahead_ms = now_ms - monotonic() * 1_000
+        return [sample for node in self._seen for sample in self._that_rebalance(node)]
+
+    def _that_rebalance(self, node: Address) -> Iterator[Sample]:
+        rows = self._logs.ask(node, ListGroupsRequest(states_filter=REBALANCING)).groups
+        listed_ms = self._now_ms()
+        before, since_ms = self._rebalancing.get(node, {}), self._looked_ms.get(node)
+        # A broker that is older than the filter answers with all groups, without states.
+        now = {row.group_id: row.group_type.lower() or _CLASSIC for row in rows if row.group_state in REBALANCING}
+        now = dict(islice(now.items(), GROUPS_KEPT))
+        for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
+            for sample in describe(node, [name for name in now if now[name] == kind]):
+                yield sample._replace(since_ms=since_ms)
+        for name in before.keys() - now.keys():
+            yield Sample(listed_ms, name, "Stable", None, before[name])
+        self._rebalancing[node], self._looked_ms[node] = now, listed_ms
 
     def _now_ms(self) -> int:
         return int(self._ahead_ms + monotonic() * 1_000)
@@ -98,6 +126,9 @@ class Sampler:
             rows = sorted(rows, key=lambda row: (row.group_state in _SETTLED, row.group_id not in seen, row.group_id))
             rows = rows[:GROUPS_KEPT]
         listed = {row.group_id: (row.group_state, row.group_type.lower() or _CLASSIC) for row in rows}
+        since_ms = self._looked_ms.get(node)
+        self._looked_ms[node] = listed_ms
+        self._rebalancing[node] = {name: kind for name, (state, kind) in listed.items() if state in REBALANCING}
         wanted: dict[str, list[str]] = {_CLASSIC: [], _CONSUMER: []}
         for name, (state, kind) in listed.items():
             if kind in wanted and (state not in _SETTLED or name not in seen):
@@ -112,7 +143,7 @@ class Sampler:
         for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
             for sample in describe(node, wanted[kind]):
                 described.add(sample.group)
-                yield sample
+                yield sample._replace(since_ms=since_ms)
         for name, (state, kind) in listed.items():
             if name not in described:
                 yield Sample(listed_ms, name, state, None, kind)
