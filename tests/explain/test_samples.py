@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kshim.explain.facts import Fact, Kind, Member
 from kshim.explain.sources.records import Commits, Snapshot, facts_of_records, last_commit_in, snapshot_of
-from kshim.explain.sources.samples import Presence, Sample
+from kshim.explain.sources.samples import Looks, Presence, Sample
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
@@ -16,9 +16,11 @@ SYNCING = "CompletingRebalance"
 
 def seen(*looks: tuple[int, str, str]) -> Presence:
     """What was seen of a group: when, its state, and the ids of its members, a letter each."""
-    presence = Presence()
+    times = Looks()
+    presence = Presence(times)
     for ts_ms, state, ids in looks:
         presence.add(Sample(ts_ms, "g", state, tuple(Member(each, None, each, "h") for each in ids)))
+        times.add(ts_ms)
     return presence
 
 
@@ -89,6 +91,25 @@ def test_what_a_sample_shows_may_have_happened_since_the_one_before() -> None:
     presence = seen((9_000, "Stable", "ab"), (10_000, JOINING, "a"), (12_000, "Stable", "a"))
     (left, _) = facts_of(presence, record(1, 1, "ab"), record(11_000, 2, "a", joined_ms=10_900))
     assert (left.ts_ms, left.late_ms) == (10_000, 1_000)
+
+
+def test_a_broker_was_away_when_nobody_could_look() -> None:
+    looks = Looks()
+    for ts_ms in (1_000, 2_000, 3_000, 20_000, 21_000, 60_000):
+        looks.add(ts_ms)
+    assert looks.gap(2_500, 21_500) == (3_000, 20_000)
+    assert looks.gap(500, 3_500) == (500, 3_500)
+
+
+def test_what_no_look_shows_happened_between_two_looks_that_are_near_to_each_other() -> None:
+    for looked_ms, expected in (
+        (10_000, [("joined", "c", 10_900, 900), ("expired", "b", 10_900, 900)]),
+        (8_000, [("expired", "b", 5_000, 0), ("joined", "c", 11_000, 0)]),
+    ):
+        presence = seen((looked_ms - 5_000, "Stable", "ab"), (looked_ms, "Stable", "ab"), (12_000, "Stable", "ac"))
+        records = [record(-90_000, 1, "ab"), record(11_000, 2, "ac", joined_ms=10_900)]
+        found = facts_of(presence, *records, commits={("orders", 0): (-40_000,)})
+        assert [(*each, fact.late_ms) for each, fact in zip(times_of(found), found, strict=True)][:2] == expected
 
 
 def test_a_static_member_that_another_process_replaced_without_a_rebalance_was_replaced_at_that_time() -> None:

@@ -101,8 +101,6 @@ def test_a_glance_shows_who_is_there_while_a_group_rebalances_and_that_it_has_se
     (sample,) = found
     assert sample.state == "PreparingRebalance"
     assert len(sample.members or ()) == 2
-    assert sample.since_ms is not None
-    assert 2_000 <= sample.since_ms <= sample.ts_ms
     one.leave()
     two.sync(two.joined())
     assert [each.state for each in sampler.glance(4_000)] == ["Stable"]

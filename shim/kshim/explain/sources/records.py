@@ -343,13 +343,13 @@ def _between(
     for seat in new.values():
         if seat.member_id in old:
             continue
-        came_ms = seen.came_ms(seat)
+        came = seen.came_ms(seat)
         replaced = instances.get(seat.profile.member.instance_id or "")
         is_overdue = replaced is not None and is_rebalance and _is_overdue(replaced, after, last_commit)
-        if replaced is not None and came_ms is not None:
-            is_overdue = (seen.gone_ms(replaced) or (came_ms, 0))[0] < came_ms
         fact = _fact(after, Kind.JOINED, seat)
-        fact = fact if came_ms is None else fact._replace(ts_ms=came_ms, is_observed=True)
+        if came is not None:
+            fact = fact._replace(ts_ms=came[0], late_ms=came[1], is_observed=True)
+            is_overdue = replaced is not None and (seen.gone_ms(replaced) or came)[0] < came[0]
         if replaced is not None and replaced.member_id not in new and not is_overdue:
             gone.remove(replaced)
             # There is a record of it at once, if there is no rebalance for it.
@@ -389,8 +389,8 @@ class _Seen:
         if presence is not None and 0 < after.joined_ms <= after.ts_ms:
             self.began_ms = presence.began_ms(before.ts_ms, after.joined_ms)
 
-    def came_ms(self, seat: Seat) -> int | None:
-        """When a new member was there, before all had joined."""
+    def came_ms(self, seat: Seat) -> tuple[int, int] | None:
+        """When a new member was there, and how late at most that was seen."""
         if self._presence is None:
             return None
         return self._presence.came_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
@@ -399,7 +399,7 @@ class _Seen:
         """When a member was no longer there, and how late at most that was seen."""
         if self._presence is None:
             return None
-        return self._presence.gone_ms(seat.member_id, self._before.ts_ms, self._after.ts_ms)
+        return self._presence.gone_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
 
 
 def changed_subscription(before: Profile, after: Profile) -> Subscription:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from kshim.explain.facts import Member
@@ -11,6 +13,9 @@ from kshim.explain.facts import Member
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 """States of a group in a rebalance."""
 
+_LOOKS_KEPT = 20_000
+_DENSE_MS = 2_500
+"""What happens between two looks that are so near to each other, and is seen in neither, is known well enough."""
 _KEPT = 200
 """So many changes of a group's members are kept, and so many times when a rebalance began."""
 
@@ -27,12 +32,35 @@ class Sample(NamedTuple):
     """Of a group of the new protocol, where it was asked for."""
     behind: tuple[Member, ...] = ()
     """Its members that a rebalance waits for."""
-    since_ms: int | None = None
-    """When it was looked at before; None: when there was a sample of it."""
 
 
-class _Look(NamedTuple):
-    """Ids of the members that were there, and how long before it the group was looked at last."""
+class Looks:
+    """When all groups were looked at: those of which there is no sample then were in no rebalance. The newest are kept."""
+
+    def __init__(self) -> None:
+        self._times_ms: list[int] = []
+
+    def add(self, ts_ms: int) -> None:
+        """Add one, when its samples were added: its beginning, before any of their times."""
+        self._times_ms.append(ts_ms)
+        if len(self._times_ms) > 2 * _LOOKS_KEPT:
+            del self._times_ms[:_LOOKS_KEPT]
+
+    def before(self, ts_ms: int) -> int | None:
+        """The last one until a time; None: there was none."""
+        place = bisect_right(self._times_ms, ts_ms)
+        return self._times_ms[place - 1] if place else None
+
+    def gap(self, from_ms: int, to_ms: int) -> tuple[int, int]:
+        """When nobody was there to be asked: the longest time without a look between two times, or all, if each was soon followed by another."""
+        begin, end = bisect_left(self._times_ms, from_ms), bisect_right(self._times_ms, to_ms)
+        gaps = pairwise((from_ms, *self._times_ms[begin:end], to_ms))
+        found = max(gaps, key=lambda gap: gap[1] - gap[0])
+        return found if found[1] - found[0] > 2 * _DENSE_MS else (from_ms, to_ms)
+
+
+class _Members(NamedTuple):
+    """Ids of those that were there, and how long before that the group was looked at last."""
 
     ts_ms: int
     ids: frozenset[str]
@@ -42,7 +70,8 @@ class _Look(NamedTuple):
 class Presence:
     """What the samples of one group show, in order of time. Bounded: what is old is forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: Looks | None = None) -> None:
+        self.looks = Looks() if looks is None else looks
         self.members: Mapping[str, Member] = {}
         """When it was last asked for them, by member id."""
         self.epoch: int | None = None
@@ -51,9 +80,8 @@ class Presence:
         self.group_type = ""
         self.unstable_since_ms: int | None = None
         """Since when it was seen in no sample to be Stable; None: it is."""
-        self._seen: deque[_Look] = deque(maxlen=_KEPT)
+        self._seen: deque[_Members] = deque(maxlen=_KEPT)
         """Whenever others were there than before."""
-        self._looked_ms: int | None = None
         self._began: deque[int] = deque(maxlen=_KEPT)
         self.state = ""
         """The latest one; "" before the first sample."""
@@ -73,10 +101,9 @@ class Presence:
         if sample.members is not None:
             self.members = {each.member_id: each for each in sample.members}
             if sample.state != "Dead" and (not self._seen or self._seen[-1].ids != self.members.keys()):
-                looked_ms = self._looked_ms if sample.since_ms is None else sample.since_ms
+                looked_ms = self.looks.before(sample.ts_ms)
                 late_ms = 0 if looked_ms is None else sample.ts_ms - looked_ms
-                self._seen.append(_Look(sample.ts_ms, frozenset(self.members), late_ms))
-        self._looked_ms = sample.ts_ms
+                self._seen.append(_Members(sample.ts_ms, frozenset(self.members), late_ms))
 
     @property
     def is_rebalancing(self) -> bool:
@@ -84,17 +111,28 @@ class Presence:
         return self.state in REBALANCING
 
     def gone_ms(self, member_id: str, after_ms: int, until_ms: int) -> tuple[int, int] | None:
-        """When a member that was there at a time was seen to be there no longer, if that was until another time; and how late at most."""
+        """When a member that was there at a time was there no longer, as another time is known to show; and how late at most."""
         looks = (each for each in self._seen if after_ms <= each.ts_ms <= until_ms and member_id not in each.ids)
-        found = next(looks, None)
-        return None if found is None else (found.ts_ms, min(found.late_ms, found.ts_ms - after_ms))
+        return self._time_of(next(looks, None), after_ms, until_ms)
 
-    def came_ms(self, member_id: str, after_ms: int, until_ms: int) -> int | None:
-        """When a member that was not there at a time was seen to be there, if that was until another time."""
-        looks = (each.ts_ms for each in self._seen if after_ms <= each.ts_ms <= until_ms and member_id in each.ids)
-        return next(looks, None)
+    def came_ms(self, member_id: str, after_ms: int, until_ms: int) -> tuple[int, int] | None:
+        """When a member that was not there at a time was there, as another time is known to show; and how late at most."""
+        looks = (each for each in self._seen if after_ms <= each.ts_ms <= until_ms and member_id in each.ids)
+        return self._time_of(next(looks, None), after_ms, until_ms)
+
+    def _time_of(self, found: _Members | None, after_ms: int, until_ms: int) -> tuple[int, int] | None:
+        """None: nobody looked shortly before."""
+        if found is not None:
+            return found.ts_ms, min(found.late_ms, found.ts_ms - after_ms)
+        looked_ms = self._looked_just_before(until_ms, after_ms)
+        return None if looked_ms is None else (until_ms, until_ms - looked_ms)
+
+    def _looked_just_before(self, ts_ms: int, after_ms: int) -> int | None:
+        looked_ms = self.looks.before(ts_ms)
+        is_near = looked_ms is not None and looked_ms >= after_ms and ts_ms - looked_ms <= _DENSE_MS
+        return looked_ms if is_near else None
 
     def began_ms(self, after_ms: int, until_ms: int) -> int | None:
-        """When a phase JOIN was seen to have begun that ended at `until_ms`, if that was after another time."""
+        """When a phase JOIN began that ended at `until_ms`, if that was after another time: when it was seen, or, if it was not, at the earliest."""
         began = [ts_ms for ts_ms in self._began if after_ms <= ts_ms <= until_ms]
-        return began[-1] if began else None
+        return began[-1] if began else self._looked_just_before(until_ms, after_ms)

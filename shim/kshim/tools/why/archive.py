@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import IO, Any
 
 from kshim.explain.facts import Member
-from kshim.explain.sources.samples import Presence, Sample
+from kshim.explain.sources.samples import Looks, Presence, Sample
 from kshim.tools.logs import NoTopic, SourceError
 from kshim.tools.why.logs import LogLine, Logs
 from kshim_protocol.records.scan import Batch, Damage, batches_in_file
@@ -21,6 +21,8 @@ from kshim_protocol.records.scan import Batch, Damage, batches_in_file
 VERSION = 1
 _ABOUT, _LINES = "about.json", "broker-log.jsonl"
 _SAMPLES = "samples/"
+_LOOKED = "looked_ms"
+"""When a look began, in a row before its samples."""
 
 
 class ArchiveWriter:
@@ -75,10 +77,10 @@ class ArchiveWriter:
             if segment is not None:
                 segment.close()
 
-    def samples(self, found: Iterable[Sample]) -> None:
-        """Add samples of one time."""
-        rows = "".join(json.dumps(each._asdict() | _members(each)) + "\n" for each in found)
-        self._zip.writestr(f"{_SAMPLES}{self._sample_count:010}.jsonl", rows)
+    def samples(self, looked_ms: int, found: Iterable[Sample]) -> None:
+        """Add samples of one look."""
+        rows = [{_LOOKED: looked_ms}, *(each._asdict() | _members(each) for each in found)]
+        self._zip.writestr(f"{_SAMPLES}{self._sample_count:010}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         self._sample_count += 1
 
     def close(self, until_ms: int, lines: Iterable[LogLine] = ()) -> None:
@@ -156,10 +158,14 @@ class Archive:
     def presence(self) -> dict[str, Presence]:
         """What the samples of each group show."""
         found: dict[str, Presence] = {}
+        looks = Looks()
         for name in sorted(each for each in self._zip.namelist() if each.startswith(_SAMPLES)):
-            for row in self._rows(name):
+            rows = list(self._rows(name))
+            for row in (row for row in rows if _LOOKED not in row):
                 members = {key: row[key] and tuple(Member(*each) for each in row[key]) for key in ("members", "behind")}
-                found.setdefault(row["group"], Presence()).add(Sample(**row | members))
+                found.setdefault(row["group"], Presence(looks)).add(Sample(**row | members))
+            if rows:
+                looks.add(min(row.get(_LOOKED, row.get("ts_ms")) for row in rows))
         return found
 
     def _rows(self, name: str) -> Iterator[Any]:

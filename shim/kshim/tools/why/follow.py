@@ -8,7 +8,7 @@ from math import inf
 from kshim.explain import Explainer, Incident
 from kshim.explain.disturbances import Disturbance, Key
 from kshim.explain.facts import Known
-from kshim.explain.sources.samples import Presence
+from kshim.explain.sources.samples import Looks, Presence
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.archive import ArchiveWriter
 from kshim.tools.why.read import SNAPSHOTS_OF_ALL, Reading
@@ -33,6 +33,7 @@ class Follower:
         """`archive`: what is read and sampled is written there, too."""
         self._archive = archive
         self._presence: dict[str, Presence] = {}
+        self._looks = Looks()
         self.sampler = Sampler(logs, groups)
         self.reading = Reading(archive or logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
         self._explainer = Explainer()
@@ -73,20 +74,22 @@ class Follower:
         if self.reading.has_events:
             return
         samples = self.sampler.glance(now_ms)
-        if self._archive is not None and samples:
-            self._archive.samples(samples)
+        if self._archive is not None:
+            self._archive.samples(now_ms, samples)
         for sample in samples:
-            self._presence.setdefault(sample.group, Presence()).add(sample)
+            self._presence.setdefault(sample.group, Presence(self._looks)).add(sample)
+        self._looks.add(now_ms)
 
     def _sample(self, now_ms: int) -> None:
         present: dict[str, Presence] = {}
         samples = self.sampler.take(now_ms)
         if self._archive is not None:
-            self._archive.samples(samples)
+            self._archive.samples(now_ms, samples)
         for sample in samples:
             if sample.group not in present:
-                present[sample.group] = self._presence.pop(sample.group, Presence())
+                present[sample.group] = self._presence.pop(sample.group, Presence(self._looks))
             present[sample.group].add(sample)
+        self._looks.add(now_ms)
         self._presence.update(present)  # those of other groups now come first
         while len(self._presence) > max(GROUPS_KEPT, 2 * len(present)):
             del self._presence[next(iter(self._presence))]

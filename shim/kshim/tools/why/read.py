@@ -219,7 +219,7 @@ class Reading:
                 usual_pause = usual_pause_in(offsets.commits.get(name, {}))
                 found = facts_of_records(records, last_commit, self._presence.get(name), usual_pause)
                 arrived = with_arrivals([self._with_commits(fact, record_of) for fact in found])
-                classic = with_loads(arrived, self._elections_of(name))
+                classic = with_loads(arrived, self._seen_elections_of(name))
                 of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
@@ -247,6 +247,12 @@ class Reading:
         partitions = self._scan.partitions(OFFSETS_TOPIC)
         home = partition_for(group, partitions[-1] + 1) if partitions else 0
         return self._scan.elections.get((OFFSETS_TOPIC, home), ())
+
+    def _seen_elections_of(self, group: str) -> Sequence[tuple[int, int]]:
+        """The same, as near as samples show: there are none while a broker is away."""
+        presence = self._presence.get(group)
+        found = self._elections_of(group)
+        return found if presence is None else [presence.looks.gap(*each) for each in found]
 
     def _session_ms(self, rows: Sequence[Mapping[str, Any]]) -> int | None:
         """The session timeout of groups of the new protocol: as the log says, or as it follows from sessions that expired; None: neither."""

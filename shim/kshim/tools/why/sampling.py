@@ -45,7 +45,6 @@ class Sampler:
         self._seen: dict[Address, dict[str, None]] = {}
         self._rebalancing: dict[Address, dict[str, str]] = {}
         """Types of groups that rebalanced when they were looked at last."""
-        self._looked_ms: dict[Address, int] = {}
         self._ahead_ms = 0.0
         """How far the clock is ahead of the one that never goes back."""
         self.left_out_count = 0
@@ -80,16 +79,15 @@ class Sampler:
     def _that_rebalance(self, node: Address) -> Iterator[Sample]:
         rows = self._logs.ask(node, ListGroupsRequest(states_filter=REBALANCING)).groups
         listed_ms = self._now_ms()
-        before, since_ms = self._rebalancing.get(node, {}), self._looked_ms.get(node)
+        before = self._rebalancing.get(node, {})
         # A broker that is older than the filter answers with all groups, without states.
         now = {row.group_id: row.group_type.lower() or _CLASSIC for row in rows if row.group_state in REBALANCING}
         now = dict(islice(now.items(), GROUPS_KEPT))
         for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
-            for sample in describe(node, [name for name in now if now[name] == kind]):
-                yield sample._replace(since_ms=since_ms)
+            yield from describe(node, [name for name in now if now[name] == kind])
         for name in before.keys() - now.keys():
             yield Sample(listed_ms, name, "Stable", None, before[name])
-        self._rebalancing[node], self._looked_ms[node] = now, listed_ms
+        self._rebalancing[node] = now
 
     def _now_ms(self) -> int:
         return int(self._ahead_ms + monotonic() * 1_000)
@@ -126,8 +124,6 @@ class Sampler:
             rows = sorted(rows, key=lambda row: (row.group_state in _SETTLED, row.group_id not in seen, row.group_id))
             rows = rows[:GROUPS_KEPT]
         listed = {row.group_id: (row.group_state, row.group_type.lower() or _CLASSIC) for row in rows}
-        since_ms = self._looked_ms.get(node)
-        self._looked_ms[node] = listed_ms
         self._rebalancing[node] = {name: kind for name, (state, kind) in listed.items() if state in REBALANCING}
         wanted: dict[str, list[str]] = {_CLASSIC: [], _CONSUMER: []}
         for name, (state, kind) in listed.items():
@@ -143,7 +139,7 @@ class Sampler:
         for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
             for sample in describe(node, wanted[kind]):
                 described.add(sample.group)
-                yield sample._replace(since_ms=since_ms)
+                yield sample
         for name, (state, kind) in listed.items():
             if name not in described:
                 yield Sample(listed_ms, name, state, None, kind)
