@@ -107,6 +107,22 @@ def test_a_glance_shows_who_is_there_while_a_group_rebalances_and_that_it_has_se
     assert sampler.glance(5_000) == []
 
 
+def test_between_two_reads_what_rebalances_is_sampled_and_nothing_is_told(
+    logs: BrokerLogs, one: Peer, two: Peer
+) -> None:
+    one.work()
+    follower = Follower(logs, None, interval_s=5)
+    follower.poll(10_000)
+    two.send_join()
+    while not follower.present["billing"].is_rebalancing:  # its request is on the way
+        assert follower.poll(11_000) == []
+    assert follower.read_count == 1
+    follower.poll(15_000)
+    assert follower.read_count == 2
+    follower.poll(14_000)  # a clock was set back
+    assert follower.read_count == 3
+
+
 def test_a_sample_has_the_time_of_its_answer_for_which_it_may_have_waited() -> None:
     with Kshim(topics={"orders": 1}, config=ONLY_RECORDS) as kshim:
         host, _, port = kshim.bootstrap_servers.rpartition(":")

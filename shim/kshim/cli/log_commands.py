@@ -139,12 +139,13 @@ def _page(options: PageOptions) -> int:
     from kshim.server.listener import CannotBind
     from kshim.tools.logs.broker import BrokerLogs
     from kshim.tools.top.pages import Watched
+    from kshim.tools.why.follow import GLANCE_S
 
     security = read_command_config(options.command_config)
 
     def run() -> int:
         with closing(BrokerLogs(*options.bootstrap_server, client_id="page", security=security)) as logs:
-            watched = Watched(logs, options.groups)
+            watched = Watched(logs, options.groups, options.interval_s)
             try:
                 run_pages(
                     watched,
@@ -153,7 +154,7 @@ def _page(options: PageOptions) -> int:
                     port=options.listen.port,
                     token=options.token,
                     is_loopback=is_loopback(options.listen.host),
-                    interval_s=options.interval_s,
+                    interval_s=min(GLANCE_S, options.interval_s),
                     on_listening=lambda url: print(f"The groups of {logs} are shown at {url}", flush=True),
                 )
             except CannotBind as error:

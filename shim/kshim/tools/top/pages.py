@@ -10,19 +10,20 @@ from kshim.page import GroupNow, GroupRow, Site
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.top.picture import who
-from kshim.tools.top.watch import Row, Watch
+from kshim.tools.top.watch import Row, View, Watch
 
 _PATIENCE_S = 5.0
 
 
 class Watched:
-    """`look` from one thread, everything else from another. `groups` None: all."""
+    """`look` from one thread, everything else from another. `groups` None: all. `interval_s`: as of a Watch."""
 
-    def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None) -> None:
+    def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None, interval_s: float = 0.0) -> None:
         self._title = str(logs)
-        self._watch = Watch(logs, groups)
+        self._watch = Watch(logs, groups, interval_s)
         self._rows: list[GroupRow] = []
         self._groups: dict[str, GroupNow | None] = {}
+        self._view: View | None = None
         self._seen_ms = 0
         self._problem: str | None = None
         self._looking = Lock()
@@ -37,9 +38,13 @@ class Watched:
                     raise
                 self._problem = f"{error}; trying again. What is shown was read before."
                 return
+            self._problem = None
+            if view is self._view:
+                return
+            self._view = view
             last = {group: incident for incident in view.incidents for group in incident.groups}
             self._rows, self._groups = [_row(each, last.get(each.group), now_ms) for each in view.rows], {}
-            self._seen_ms, self._problem = now_ms, None
+            self._seen_ms = view.ts_ms
 
     def cluster(self, group: str | None) -> Site:
         """What all pages have in common."""

@@ -17,6 +17,7 @@ from kshim.tools.screen import Screen, Span, is_live, render
 from kshim.tools.top.pages import Watched
 from kshim.tools.top.picture import draw
 from kshim.tools.top.watch import View, Watch
+from kshim.tools.why.follow import GLANCE_S
 
 _VERSION = 1
 _ANY_WIDTH = 1 << 16
@@ -56,11 +57,11 @@ def run_top(
     try:
         with closing(BrokerLogs(*bootstrap_server, client_id="top", security=security)) as logs:
             if TopApp is None:
-                _watch(Watch(logs, groups), str(logs), interval_s, stream)
+                _watch(Watch(logs, groups, interval_s), str(logs), min(GLANCE_S, interval_s), stream)
             else:
-                watched = Watched(logs, groups)
+                watched = Watched(logs, groups, interval_s)
                 watched.look(_now_ms())
-                TopApp(watched, interval_s=interval_s).run()
+                TopApp(watched, interval_s=min(GLANCE_S, interval_s)).run()
     except KeyboardInterrupt:
         pass
     return 0

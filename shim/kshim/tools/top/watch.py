@@ -72,17 +72,21 @@ class View(NamedTuple):
 
 
 class Watch:
-    """Looks at groups, None: all, again and again."""
+    """Looks at groups, None: all, again and again: each `interval_s` at all of it, and else at what rebalances."""
 
-    def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None) -> None:
-        self._follower = Follower(logs, groups)
+    def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None, interval_s: float = 0.0) -> None:
+        self._follower = Follower(logs, groups, interval_s=interval_s)
+        self._view = (0, View(0, [], [], 0))
+        """The last one, and how often all had been read then."""
         self._lags = _Lags(logs)
         self._counts: dict[str, _Count] | None = None
 
     def look(self, now_ms: int) -> View:
-        """Sample, read, and measure lag once. Raises SourceError."""
+        """Sample, read, and measure lag once; between two such times, what was seen then. Raises SourceError."""
         follower = self._follower
         follower.poll(now_ms)
+        if self._view[0] == follower.read_count:
+            return self._view[1]
         present = follower.present
         lags = self._lags.measured({name: follower.reading.committed.get(name, {}) for name in present})
         last = _last_incidents(follower.incidents)
@@ -93,7 +97,9 @@ class Watch:
             for name, each in present.items()
         ]
         newest = follower.incidents[-INCIDENTS_KEPT:]
-        return View(now_ms, sorted(rows, key=_badness), newest, follower.sampler.left_out_count)
+        view = View(now_ms, sorted(rows, key=_badness), newest, follower.sampler.left_out_count)
+        self._view = (follower.read_count, view)
+        return view
 
     def group(self, name: str, now_ms: int) -> GroupNow | None:
         """One group with its past, as of the last look; None: there is none, and nothing is known of one."""

@@ -14,6 +14,9 @@ from kshim.tools.why.archive import ArchiveWriter
 from kshim.tools.why.read import SNAPSHOTS_OF_ALL, Reading
 from kshim.tools.why.sampling import GROUPS_KEPT, Sampler
 
+GLANCE_S = 1.0
+"""How often to poll at least: most rebalances take longer than this."""
+
 _SETTLED_MS = 600_000
 """What happened in a group so long before something that was told is not news: what is known of it has changed, because
 older records were forgotten."""
@@ -27,17 +30,25 @@ class Follower:
         logs: BrokerLogs,
         groups: frozenset[str] | None,
         *,
+        interval_s: float = 0.0,
         snapshots_kept: int = SNAPSHOTS_OF_ALL,
         archive: ArchiveWriter | None = None,
     ) -> None:
-        """`archive`: what is read and sampled is written there, too."""
+        """`interval_s`: how much time is between two polls at least at which all is read; at others, what rebalances is sampled.
+
+        `archive`: what is read and sampled is written there, too.
+        """
         self._archive = archive
+        self._interval_ms = interval_s * 1_000
+        self._read_ms = 0
+        self.read_count = 0
+        """How often all was read."""
         self._presence: dict[str, Presence] = {}
         self._looks = Looks()
         self.sampler = Sampler(logs, groups)
         self.reading = Reading(archive or logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
         self._explainer = Explainer()
-        self._read_count = 0
+        self._news_count = 0
         self._told: dict[Key, int] | None = None
         """When what was told had happened."""
         self._told_until_ms: dict[str, int] = {}
@@ -50,10 +61,15 @@ class Follower:
 
     def poll(self, now_ms: int) -> list[Incident]:
         """Sample and read once; the incidents that have ended since the last time. Raises SourceError."""
+        if self._told is not None and self._read_ms <= now_ms < self._read_ms + self._interval_ms:
+            self._glance(now_ms)
+            return []
         self._sample(now_ms)
+        self._read_ms = now_ms
+        self.read_count += 1
         self.reading.more()
-        if self._told is None or self.reading.news_count != self._read_count:
-            self._read_count = self.reading.news_count
+        if self._told is None or self.reading.news_count != self._news_count:
+            self._news_count = self.reading.news_count
             self.known = self.reading.result().known
         self.known = self.known._replace(until_ms=now_ms)  # who has not come back by now is news, too
         self.incidents = self._explainer.explain(self.known)
@@ -69,10 +85,9 @@ class Follower:
         self._tell(ended)
         return ended
 
-    def glance(self, now_ms: int) -> None:
-        """Sample what rebalances, between two polls, where no events tell of it. Raises SourceError."""
+    def _glance(self, now_ms: int) -> None:
         if self.reading.has_events:
-            return
+            return  # which tell of it
         samples = self.sampler.glance(now_ms)
         if self._archive is not None:
             self._archive.samples(now_ms, samples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Literal, NoReturn, TextIO
 from zoneinfo import ZoneInfo
@@ -28,9 +28,6 @@ from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, read
 from kshim.wording import counted
 
 OutputFormat = Literal["text", "json", "html"]
-
-_GLANCE_S = 1.0
-"""How often to look whether a group rebalances: most rebalances take longer."""
 
 
 def run_why(
@@ -101,12 +98,12 @@ def run_follow(
 ) -> NoReturn:
     """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
 
-    Polls every `interval_s`, and asks each second what rebalances. While the cluster cannot be reached it says so once, and
+    Reads every `interval_s`, and asks each second what rebalances. While the cluster cannot be reached it says so once, and
     goes on. Raises SourceError when it cannot be reached to begin with. `record`: a new file for what is read and sampled,
     whole when it is interrupted, by Ctrl-C, a plain `kill` or a terminal that closes.
     """
     from kshim.tools.logs.broker import BrokerLogs
-    from kshim.tools.why.follow import Follower
+    from kshim.tools.why.follow import GLANCE_S, Follower
 
     stream, messages = stream or sys.stdout, messages or sys.stderr
     with ExitStack() as stack:
@@ -115,17 +112,15 @@ def run_follow(
         writer = None if record is None else ArchiveWriter(record, logs, group)
         if writer is not None:
             stack.callback(lambda: writer.close(_now_ms()))
-        follower = Follower(logs, None if group is None else frozenset({group}), archive=writer)
+        groups = None if group is None else frozenset({group})
+        follower = Follower(logs, groups, interval_s=interval_s, archive=writer)
         follower.poll(_now_ms())
         print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
         is_lost = False
-        looks = _looks(interval_s)
         while True:
-            is_due = next(looks)
+            time.sleep(min(GLANCE_S, interval_s))
             try:
-                if not is_due:
-                    follower.glance(_now_ms())
-                ended = follower.poll(_now_ms()) if is_due else []
+                ended = follower.poll(_now_ms())
             except SourceError as error:
                 if not is_lost:
                     print(f"kshim: {error}; trying again", file=messages, flush=True)
@@ -137,17 +132,6 @@ def run_follow(
                 text = paragraph(told) + "\n" if output == "text" else json.dumps(told, ensure_ascii=False)
                 stream.write(text + "\n")
             stream.flush()
-
-
-def _looks(interval_s: float) -> Iterator[bool]:
-    """Waits for the time of the next look, again and again: True, where all is looked at, and else what rebalances."""
-    while True:
-        due_s = time.monotonic() + interval_s
-        while (left_s := due_s - time.monotonic()) > _GLANCE_S:
-            time.sleep(_GLANCE_S)
-            yield False
-        time.sleep(max(left_s, 0))
-        yield True
 
 
 def _now_ms() -> int:
