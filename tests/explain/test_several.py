@@ -1065,6 +1065,32 @@ def test_a_member_that_joins_just_before_the_rebalance_begins_that_shows_a_slow_
     assert causes_of(story) == ["one_by_one_start", "slow_poll"]
 
 
+def test_static_members_that_were_closed_at_once_and_whose_successors_were_refused_at_first_are_no_cut_network() -> None:
+    story = Story(session_ms=10 * SECOND)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(number * 300, client, host="10.0.0.7", static=True)
+    for number, client in enumerate(("one", "two", "three")):
+        closed = activity(
+            connection=client,
+            last_request_ms=HOUR + number * 50,
+            last_fetch_ms=HOUR + number * 50 + 1,
+            closed_ms=HOUR + number * 50 + 2,
+            closed_by="client",
+            software="kgo v1.22.2",
+            has_fetch_session=False,
+        )
+        story.expires(HOUR + 10 * SECOND, client, activity=closed, completes=False)
+    for number, client in enumerate(("one", "two", "three")):
+        back_ms = HOUR + 10 * SECOND + number * 200
+        opened = {"connection": f"{client} again", "opened_ms": HOUR + 2 * SECOND}
+        story.joins(back_ms, client, host="10.0.0.7", static=True, says=GOES_ON, completes=False, **opened)
+    story.completes(HOUR + 12 * SECOND)
+    for client in ("slow", "waits"):
+        story.joins(0, client, group="other", host="10.0.0.7")
+    story.completes(HOUR + 11 * SECOND, group="other", waited_for="slow", wait_ms=11 * SECOND, join_ms=11 * SECOND)
+    assert sorted(set(causes_of(story))) == ["deploy", "one_by_one_start", "slow_poll"]
+
+
 def test_a_member_of_a_stalled_host_that_was_removed_from_a_rebalance_stood_still_with_it() -> None:
     story = Story()
     for number, client in enumerate(("one", "two", "three")):

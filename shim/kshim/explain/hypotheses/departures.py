@@ -450,6 +450,7 @@ def _cut(seen: Conduct) -> _Weighed:
             None if seen.life.is_heard_after else _other_process(seen, Step.MUST_NOT),
             _went_on(seen, Step.LIKELY),
             _closed(seen, Step.UNLIKELY) if seen.is_static else None,
+            _ended_fetching(seen, Step.MUST_NOT),
         ),
     )
 
