@@ -71,6 +71,7 @@ class Story:
         host: str = "10.0.0.1",
         activity: Activity | None = None,
         committed: Committed | None = None,
+        says: str | None = None,
     ) -> Story:
         """A process joins with the instance id of a member."""
         self._ids += 1
@@ -78,7 +79,7 @@ class Story:
         member = Member(f"{client}-{self._ids}", client, client, host)
         self._members[group, client].append(member)
         self._profiles[member.member_id] = Profile(member, *self._timeouts, ("orders",))
-        fields = {"other_id": old.member_id, "activity": activity, "committed": committed}
+        fields = {"other_id": old.member_id, "activity": activity, "committed": committed, "client_reason": says}
         return self._add(at_ms, group, Kind.REPLACED, member, **fields)
 
     def is_heard_of(self, at_ms: int, member: Member) -> Story:

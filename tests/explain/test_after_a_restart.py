@@ -111,6 +111,15 @@ def test_the_only_process_that_another_one_replaces_when_the_broker_is_back_was_
     assert suffering(all_) == ("a", "b", "c")
 
 
+def test_processes_that_replace_others_when_the_broker_is_back_and_say_that_they_begin_are_new() -> None:
+    for says, expected in (("beginning to manage the group lifecycle", set()), (None, {"a", "b", "c"})):
+        story = restarted(three(static=True))
+        for number, client in enumerate(("a", "b", "c")):
+            story.replaces(LOAD_MS + number * SECOND, client, host=HERE, says=says)
+        found = [each for each in story.incidents() if each.cause.keyword == "broker_restarted"]
+        assert {name for each in found for name in each.clients} == expected
+
+
 def test_who_commits_and_leaves_at_once_when_the_broker_is_back_was_closed() -> None:
     for quiet_ms, expected in ((10, "restart"), (2 * SECOND, "broker_restarted")):
         story = restarted(three())

@@ -1065,7 +1065,9 @@ def test_a_member_that_joins_just_before_the_rebalance_begins_that_shows_a_slow_
     assert causes_of(story) == ["one_by_one_start", "slow_poll"]
 
 
-def test_static_members_that_were_closed_at_once_and_whose_successors_were_refused_at_first_are_no_cut_network() -> None:
+def test_static_members_that_were_closed_at_once_and_whose_successors_were_refused_at_first_are_no_cut_network() -> (
+    None
+):
     story = Story(session_ms=10 * SECOND)
     for number, client in enumerate(("one", "two", "three")):
         story.joins(number * 300, client, host="10.0.0.7", static=True)
@@ -1082,8 +1084,17 @@ def test_static_members_that_were_closed_at_once_and_whose_successors_were_refus
         story.expires(HOUR + 10 * SECOND, client, activity=closed, completes=False)
     for number, client in enumerate(("one", "two", "three")):
         back_ms = HOUR + 10 * SECOND + number * 200
-        opened = {"connection": f"{client} again", "opened_ms": HOUR + 2 * SECOND}
-        story.joins(back_ms, client, host="10.0.0.7", static=True, says=GOES_ON, completes=False, **opened)
+        again = f"{client} again"
+        story.joins(
+            back_ms,
+            client,
+            host="10.0.0.7",
+            static=True,
+            says=GOES_ON,
+            connection=again,
+            opened_ms=HOUR + 2 * SECOND,
+            completes=False,
+        )
     story.completes(HOUR + 12 * SECOND)
     for client in ("slow", "waits"):
         story.joins(0, client, group="other", host="10.0.0.7")

@@ -147,7 +147,11 @@ class Life:
                 return True
             if not self._has_twin and back.activity.opened_ms < self.silent_ms(known):
                 return True  # a connection of before the silence: of the same process, and another than heartbeats used
-        if self.activity is not None and self.activity.has_fetch_session is False and self.activity.closed_ms is not None:
+        if (
+            self.activity is not None
+            and self.activity.has_fetch_session is False
+            and self.activity.closed_ms is not None
+        ):
             return False  # it had closed: also a new process may say that its JoinGroup was refused before
         match back.says:
             case Says.GOES_ON | Says.POLL_TIMEOUT:

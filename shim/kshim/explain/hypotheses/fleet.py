@@ -179,8 +179,8 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     session_ms = known.session_ms(member_id_of(each))
     activity = each.fact.activity
-    if each.what is What.REPLACED and activity is not None and activity.was_there_since(loaded_ms):
-        return False  # the process that was replaced had been there again
+    if each.what is What.REPLACED and _is_replaced_anew(each, loaded_ms, known):
+        return False
     if each.fact.kind is Kind.EXPIRED:
         has_none = _ends_with_new_session(each, loaded_ms, known) and not is_new
         if has_none and each.member is not None and is_made_by_client(each.member.member_id):
@@ -195,6 +195,13 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
+
+
+def _is_replaced_anew(each: Disturbance, loaded_ms: int, known: Known) -> bool:
+    """Whether the process that was replaced had been there again, or the one that took its place says that it is new."""
+    activity = each.fact.activity
+    was_back = activity is not None and activity.was_there_since(loaded_ms)
+    return was_back or (each.life is not None and each.life.is_same_process_as_next(known) is False)
 
 
 def _ends_with_new_session(each: Disturbance, loaded_ms: int, known: Known) -> bool:
