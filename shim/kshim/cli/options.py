@@ -369,7 +369,7 @@ _TOP = (
     _COMMAND_CONFIG,
     Option("--group", "only this group; may be repeated", "GROUP", is_repeated=True),
     Option("--interval", "seconds between two looks: each is a request to each broker for its groups, one for every hundred groups "
-           "that rebalance, and two for offsets (default: 5)", "SECONDS", number(1), default=5),
+           "that rebalance, and two for offsets; what rebalances is asked for each second (default: 5)", "SECONDS", number(1), default=5),
     Option("--once", "look once, print a table, and end; the default if the output is not a terminal", default=False),
     Option("--output", "text, or one JSON object of one look (default: text)", default="text", choices=("text", "json")),
 )
