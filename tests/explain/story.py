@@ -105,12 +105,22 @@ class Story:
         activity: Activity | None = None,
         reason: str = "",
         committed: Committed | None = None,
+        late_ms: int = 0,
         completes: bool = True,
     ) -> Story:
         """A member sends LeaveGroup. `completes`: the rebalance is over soon after it."""
         member = self._members[group, client].pop(0)
-        fields = {"client_reason": says, "activity": activity, "reason": reason, "committed": committed}
-        self._add(at_ms, group, Kind.LEFT, member, **fields)
+        self._add(
+            at_ms,
+            group,
+            Kind.LEFT,
+            member,
+            client_reason=says,
+            activity=activity,
+            reason=reason,
+            committed=committed,
+            late_ms=late_ms,
+        )
         return self.completes(at_ms + 3_000, group=group) if completes else self
 
     def expires(

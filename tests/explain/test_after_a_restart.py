@@ -121,11 +121,15 @@ def test_processes_that_replace_others_when_the_broker_is_back_and_say_that_they
 
 
 def test_who_commits_and_leaves_at_once_when_the_broker_is_back_was_closed() -> None:
-    for quiet_ms, expected in ((10, "restart"), (2 * SECOND, "broker_restarted")):
+    for quiet_ms, late_ms, expected in (
+        (10, 0, "restart"),
+        (900, SECOND, "restart"),
+        (2 * SECOND, SECOND, "broker_restarted"),
+    ):
         story = restarted(three())
         left_ms = LOAD_MS + 2 * SECOND
         closing = Committed(left_ms - quiet_ms, SECOND, before_ms=STOP_MS - SECOND)
-        story.leaves(left_ms, "a", committed=closing).joins(LOAD_MS + 8 * SECOND, "a", host=HERE)
+        story.leaves(left_ms, "a", committed=closing, late_ms=late_ms).joins(LOAD_MS + 8 * SECOND, "a", host=HERE)
         assert (expected, (f"a@{HERE}",)) in causes_of(story)
 
 

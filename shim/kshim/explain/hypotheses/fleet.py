@@ -215,7 +215,8 @@ def _has_own_reason_to_leave(each: Disturbance, loaded_ms: int) -> bool:
     with the new protocol nobody leaves to join again.
     """
     found, activity = each.fact.committed, each.fact.activity
-    is_closed = found is not None and not found.is_none and 0 <= each.fact.ts_ms - found.last_ms <= CLOSING_MS
+    closing_ms = CLOSING_MS + each.fact.late_ms
+    is_closed = found is not None and not found.is_none and 0 <= each.fact.ts_ms - found.last_ms <= closing_ms
     was_back = activity is not None and each.fact.ts_ms - max(activity.opened_ms, loaded_ms) > BEGINS_MS
     if is_closed or was_back or (each.member is not None and is_made_by_client(each.member.member_id)):
         return True
