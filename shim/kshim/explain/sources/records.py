@@ -26,7 +26,7 @@ from kshim.explain.facts import (
     Profile,
     Subscription,
 )
-from kshim.explain.sources.samples import Presence
+from kshim.explain.sources.samples import Noticed, Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -343,13 +343,13 @@ def _between(
     for seat in new.values():
         if seat.member_id in old:
             continue
-        came = seen.came_ms(seat)
+        came = seen.came(seat)
         replaced = instances.get(seat.profile.member.instance_id or "")
         is_overdue = replaced is not None and is_rebalance and _is_overdue(replaced, after, last_commit)
         fact = _fact(after, Kind.JOINED, seat)
         if came is not None:
-            fact = fact._replace(ts_ms=came[0], late_ms=came[1], is_observed=True)
-            is_overdue = replaced is not None and (seen.gone_ms(replaced) or came)[0] < came[0]
+            fact = fact._replace(ts_ms=came.ts_ms, late_ms=came.late_ms, is_observed=True)
+            is_overdue = replaced is not None and (seen.gone(replaced) or came).ts_ms < came.ts_ms
         if replaced is not None and replaced.member_id not in new and not is_overdue:
             gone.remove(replaced)
             # There is a record of it at once, if there is no rebalance for it.
@@ -389,17 +389,17 @@ class _Seen:
         if presence is not None and 0 < after.joined_ms <= after.ts_ms:
             self.began_ms = presence.began_ms(before.ts_ms, after.joined_ms)
 
-    def came_ms(self, seat: Seat) -> tuple[int, int] | None:
-        """When a new member was there, and how late at most that was seen."""
+    def came(self, seat: Seat) -> Noticed | None:
+        """When a new member was there."""
         if self._presence is None:
             return None
-        return self._presence.came_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
+        return self._presence.came(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
 
-    def gone_ms(self, seat: Seat) -> tuple[int, int] | None:
-        """When a member was no longer there, and how late at most that was seen."""
+    def gone(self, seat: Seat) -> Noticed | None:
+        """When a member was no longer there."""
         if self._presence is None:
             return None
-        return self._presence.gone_ms(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
+        return self._presence.gone(seat.member_id, self._before.ts_ms, _joined_ms(self._after))
 
 
 def changed_subscription(before: Profile, after: Profile) -> Subscription:
@@ -500,13 +500,13 @@ def _departure(
 
     `usual_ms`: the time between two commits of its partitions before they were its.
     """
-    looks = seen.gone_ms(seat)
-    gone_ms, late_ms = (after.ts_ms, 0) if looks is None else looks
+    noticed = seen.gone(seat)
+    gone_ms, late_ms = noticed or (after.ts_ms, 0)
     left = _fact(after, Kind.LEFT, seat)._replace(ts_ms=gone_ms, late_ms=late_ms)
-    expired = left._replace(kind=Kind.EXPIRED, is_observed=looks is not None)
+    expired = left._replace(kind=Kind.EXPIRED, is_observed=noticed is not None)
     session_ms = seat.profile.session_ms
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
-    waited_ms = 0 if looks is None or seen.began_ms is None else gone_ms - seen.began_ms
+    waited_ms = 0 if noticed is None or seen.began_ms is None else gone_ms - seen.began_ms
     last_ms = last_commit(seat, gone_ms)
     is_silent = waited_ms > HEARTBEAT_MS and (last_ms is None or gone_ms - last_ms > HEARTBEAT_MS)
     if last_ms is None or last_ms < before.ts_ms:
@@ -521,7 +521,7 @@ def _departure(
     is_dynamic = seat.profile.member.instance_id is None
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
         return left._replace(client_reason="consumer poll timeout has expired (inferred)")
-    if looks is not None:
+    if noticed is not None:
         return expired
     return expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
 

@@ -34,6 +34,13 @@ class Sample(NamedTuple):
     """Its members that a rebalance waits for."""
 
 
+class Noticed(NamedTuple):
+    """When something was seen, or is known from what is known anyway; and how much later than it happened that may be."""
+
+    ts_ms: int
+    late_ms: int
+
+
 class Looks:
     """When all groups were looked at: those of which there is no sample then were in no rebalance. The newest are kept."""
 
@@ -110,22 +117,21 @@ class Presence:
         """Whether the group was in a rebalance when it was looked at last."""
         return self.state in REBALANCING
 
-    def gone_ms(self, member_id: str, after_ms: int, until_ms: int) -> tuple[int, int] | None:
-        """When a member that was there at a time was there no longer, as another time is known to show; and how late at most."""
+    def gone(self, member_id: str, after_ms: int, until_ms: int) -> Noticed | None:
+        """When a member that was there at a time was there no longer, as is known of another time; None: nobody looked in between."""
         looks = (each for each in self._seen if after_ms <= each.ts_ms <= until_ms and member_id not in each.ids)
         return self._time_of(next(looks, None), after_ms, until_ms)
 
-    def came_ms(self, member_id: str, after_ms: int, until_ms: int) -> tuple[int, int] | None:
-        """When a member that was not there at a time was there, as another time is known to show; and how late at most."""
+    def came(self, member_id: str, after_ms: int, until_ms: int) -> Noticed | None:
+        """When a member that was not there at a time was there, as is known of another time; None: nobody looked in between."""
         looks = (each for each in self._seen if after_ms <= each.ts_ms <= until_ms and member_id in each.ids)
         return self._time_of(next(looks, None), after_ms, until_ms)
 
-    def _time_of(self, found: _Members | None, after_ms: int, until_ms: int) -> tuple[int, int] | None:
-        """None: nobody looked shortly before."""
+    def _time_of(self, found: _Members | None, after_ms: int, until_ms: int) -> Noticed | None:
         if found is not None:
-            return found.ts_ms, min(found.late_ms, found.ts_ms - after_ms)
+            return Noticed(found.ts_ms, min(found.late_ms, found.ts_ms - after_ms))
         looked_ms = self._looked_just_before(until_ms, after_ms)
-        return None if looked_ms is None else (until_ms, until_ms - looked_ms)
+        return None if looked_ms is None else Noticed(until_ms, until_ms - looked_ms)
 
     def _looked_just_before(self, ts_ms: int, after_ms: int) -> int | None:
         looked_ms = self.looks.before(ts_ms)
