@@ -111,6 +111,26 @@ def test_the_only_process_that_another_one_replaces_when_the_broker_is_back_was_
     assert suffering(all_) == ("a", "b", "c")
 
 
+def test_a_broker_that_is_stopped_again_soon_is_restarted_twice_if_its_groups_had_recovered() -> None:
+    for recovers, count in ((True, 2), (False, 1)):
+        story = restarted(three())
+        if recovers:
+            story.completes(LOAD_MS + 2 * SECOND)
+        story.stops(LOAD_MS + 5 * SECOND).loads(LOAD_MS + 8 * SECOND)
+        assert [cause for cause, _ in causes_of(story)] == ["broker_restarted"] * count
+
+
+def test_who_cannot_commit_because_the_broker_was_away_before_had_not_stopped_committing() -> None:
+    last = Committed(STOP_MS - SECOND, SECOND, before_ms=STOP_MS - 2 * SECOND)
+    story = restarted(three()).completes(LOAD_MS + SECOND).stops(LOAD_MS + 9 * SECOND).loads(LOAD_MS + 12 * SECOND)
+    for client in ("a", "b", "c"):
+        story.expires(LOAD_MS + 12 * SECOND + SESSION_MS, client, committed=last, completes=False)
+    for client in ("a", "b", "c"):
+        story.joins(LOAD_MS + 23 * SECOND, client, host=HERE, completes=False)
+    story.completes(LOAD_MS + 25 * SECOND)
+    assert [cause for cause, _ in causes_of(story)] == ["broker_restarted", "broker_restarted"]
+
+
 def test_processes_that_replace_others_when_the_broker_is_back_and_say_that_they_begin_are_new() -> None:
     for says, expected in (("beginning to manage the group lifecycle", set()), (None, {"a", "b", "c"})):
         story = restarted(three(static=True))

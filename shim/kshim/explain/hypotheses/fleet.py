@@ -37,9 +37,7 @@ def broker_restarts(found: Sequence[Disturbance], groups: Mapping[str, Group], k
     """One for each time that coordinators were loaded, with all that may follow from it in any group."""
     loads = sorted((each for each in found if each.what is What.LOADED), key=lambda each: each.to_ms)
     while loads:
-        first_ms = loads[0].to_ms
-        longest_ms = max((profile.session_ms for profile in known.profiles.values()), default=known.session_ms(None))
-        mine = [each for each in loads if each.to_ms - first_ms <= longest_ms]
+        mine = _of_one_restart(loads, groups, known)
         loads = loads[len(mine) :]
         # When one is read from records, it was at some time between two of them, which may be far from each other.
         certain = [each for each in mine if each.fact.is_observed] or mine
@@ -52,6 +50,21 @@ def broker_restarts(found: Sequence[Disturbance], groups: Mapping[str, Group], k
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
         evidence += [Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY) for each in consequences]
         yield Candidate(Cause.BROKER_RESTARTED, (*mine, *consequences), tuple(evidence))
+
+
+def _of_one_restart(loads: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> list[Disturbance]:
+    """The first of loads, in order of time, and those that belong to it: within a session, and until one of a group that had recovered."""
+    longest_ms = max((profile.session_ms for profile in known.profiles.values()), default=known.session_ms(None))
+    load_of: dict[str, Disturbance] = {}
+    mine: list[Disturbance] = []
+    for each in loads:
+        before = load_of.setdefault(each.group, each)
+        is_late = each.to_ms - loads[0].to_ms > longest_ms
+        settled_ms = groups[each.group].settled_ms(before.to_ms)
+        if is_late or (settled_ms is not None and settled_ms < each.from_ms):
+            break
+        mine.append(each)
+    return mine
 
 
 class _Restart:
@@ -126,7 +139,10 @@ class _Restart:
         found = each.fact.committed
         if found is None or found.is_none or found.usual_ms is None:
             return False
-        return self._began_ms - found.last_ms > MISSED * found.usual_ms + POLL_MS
+        quiet_ms = self._groups[each.group].up_ms(found.last_ms, self._began_ms)
+        if quiet_ms < self._began_ms - found.last_ms:
+            return False  # it had been away before
+        return quiet_ms > MISSED * found.usual_ms + POLL_MS
 
     def _had_settled(self, slow: Disturbance, loaded_ms: int) -> bool:
         """Whether the group had completed a rebalance since it was loaded: then all that were waited for had found the coordinator."""
