@@ -120,6 +120,20 @@ def test_a_broker_that_is_stopped_again_soon_is_restarted_twice_if_its_groups_ha
         assert [cause for cause, _ in causes_of(story)] == ["broker_restarted"] * count
 
 
+def test_whose_successor_was_there_before_the_broker_was_stopped_was_killed_before_that() -> None:
+    for others_expire, expected in ((False, True), (True, False)):
+        story = three()
+        story.joins(STOP_MS - 5 * SECOND, "a", host=HERE, completes=False)
+        restarted(story)
+        for client in ("b", "c") if others_expire else ():
+            story.expires(LOAD_MS + SESSION_MS, client, completes=False)
+        story.expires(LOAD_MS + SESSION_MS, "a", completes=False)
+        for client in ("b", "c") if others_expire else ():
+            story.joins(LOAD_MS + 11 * SECOND, client, host=HERE, completes=False)
+        story.completes(LOAD_MS + 12 * SECOND)
+        assert (("killed", (f"a@{HERE}",)) in causes_of(story)) is expected
+
+
 def test_who_cannot_commit_because_the_broker_was_away_before_had_not_stopped_committing() -> None:
     last = Committed(STOP_MS - SECOND, SECOND, before_ms=STOP_MS - 2 * SECOND)
     story = restarted(three()).completes(LOAD_MS + SECOND).stops(LOAD_MS + 9 * SECOND).loads(LOAD_MS + 12 * SECOND)

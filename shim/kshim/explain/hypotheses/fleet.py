@@ -95,6 +95,8 @@ class _Restart:
         if life is not None and each.what is What.REPLACED and self._is_replaced_alone(life):
             return False
         if life is not None and each.what is What.DEPARTED:
+            if self._unheard[each.group] <= 1 and life.next is not None and life.next.began_ms < self._began_ms:
+                return False  # its successor was there before the broker was stopped, and it is the only one that is not back
             if each.group in self._back and self._stays_away(each, life):
                 return False
             if self._unheard[each.group] > 1 and self._is_unheard(each, life):
