@@ -1102,6 +1102,23 @@ def test_static_members_that_were_closed_at_once_and_whose_successors_were_refus
     assert sorted(set(causes_of(story))) == ["deploy", "one_by_one_start", "slow_poll"]
 
 
+def test_all_members_of_a_group_that_are_back_with_another_assignor_had_not_lost_their_network() -> None:
+    story = Story(session_ms=10 * SECOND)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(number * 300, client, host="10.0.0.7", static=True)
+    for number, client in enumerate(("one", "two", "three")):
+        last_ms = HOUR + number * 5
+        due = Committed(last_ms, SECOND, before_ms=last_ms - SECOND)
+        story.expires(last_ms + 10 * SECOND, client, committed=due, completes=False)
+    for number, client in enumerate(("one", "two", "three")):
+        back_ms = HOUR + 10 * SECOND + 300 + number * 500
+        story.joins(back_ms, client, host="10.0.0.7", static=True, assignor="sticky", completes=False)
+    story.completes(HOUR + 13 * SECOND, protocol="sticky", join_ms=2_700)
+    facts = tuple(fact._replace(subscription=None) for fact in story.known().facts)  # as of a log
+    found = explain(story.known()._replace(facts=facts))
+    assert "network_cut" not in [str(each.cause) for each in found]
+
+
 def test_a_member_of_a_stalled_host_that_was_removed_from_a_rebalance_stood_still_with_it() -> None:
     story = Story()
     for number, client in enumerate(("one", "two", "three")):

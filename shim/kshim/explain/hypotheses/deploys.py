@@ -108,7 +108,7 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(others)]
     ordered = tuple(sorted((each for one in turned for each in one.parts), key=lambda each: each.from_ms))
     yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
-    changed = _change_of_assignor(group, ordered)
+    changed = change_of_assignor(group, ordered)
     if changed is not None:
         yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
 
@@ -275,7 +275,7 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
     return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
 
 
-def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
+def change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
     """What changed: in what a process offers, or, where that is unknown, from the rebalance before to that of the last process."""
     begin_ms, end_ms = chain[0].from_ms, max(each.to_ms for each in chain)
     offered = [

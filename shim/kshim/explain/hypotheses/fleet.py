@@ -16,6 +16,7 @@ from kshim.explain.facts import BEGINS_MS, FORGOTTEN, HEARTBEAT_MS, POLL_MS, RET
 from kshim.explain.hypotheses.chains import member_id_of
 from kshim.explain.hypotheses.conduct import CLOSING_MS, MISSED
 from kshim.explain.hypotheses.departures import evidence_for
+from kshim.explain.hypotheses.deploys import change_of_assignor
 from kshim.explain.life import Life
 from kshim.explain.lives import LATE_MS, Group
 from kshim.explain.member_ids import is_made_by_client
@@ -505,6 +506,9 @@ def _of_hosts(
         for each in waited_for
     ]
     shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
+    # A process that goes on keeps its assignor, and a group has what all its members know.
+    changed = {group.name: text for group in near.values() if (text := _changed(group, together)) is not None}
+    shared += [Evidence(changed[each.group], Step.MUST_NOT) for each in together if each.group in changed]
     went_on = [life for life in others if life.member.host in hosts and life not in lives]
     returned = sorted(
         each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None
@@ -542,6 +546,15 @@ def _of_hosts(
         is_certain = all(each.fact.is_observed for each in together)
         stalled += [Evidence(_went_on(life), Step.MUST_NOT if is_certain else Step.UNLIKELY) for life in went_on]
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-2.5, host=host)
+
+
+def _changed(group: Group, together: Sequence[Disturbance]) -> str | None:
+    """Which other assignor a group has afterwards of which all members fell silent."""
+    mine = [each for each in together if each.group == group.name]
+    silent = [each.life for each in mine]
+    if not mine or any(life not in silent for life in group.alive_at(min(each.from_ms for each in mine))):
+        return None
+    return change_of_assignor(group, mine)
 
 
 def _went_on(life: Life) -> str:
