@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kshim_pipeline.options import instant
-from kshim_pipeline.report.explain import explain_rebalance, nearest
+from kshim_pipeline.report.explain import explain_at, explain_rebalance, nearest
 from kshim_pipeline.schemas import REBALANCES
 
 LATE = {
@@ -75,6 +75,15 @@ def an_epoch(**fields: Any) -> dict[str, Any]:
     epoch |= {"group_type": "consumer", "compute_ms": 1_000, "revoke_ms": 6_000, "assign_ms": 1_500, "total_ms": 8_500}
     epoch |= {"last_to_revoke": LATE, "unowned_ms": 1_500, "unowned_partition_ms": 3_000}
     return a_rebalance(**epoch | fields)
+
+
+@pytest.mark.parametrize(("after_ms", "is_named"), [(0, True), (1, True), (5_000, False)])
+def test_an_incident_may_end_a_moment_before_the_rebalance_that_it_began(after_ms: int, is_named: bool) -> None:
+    row = a_rebalance()
+    ended_ms = row["ts_ms"] - after_ms
+    killed = {"from_ms": ended_ms - 6_000, "to_ms": ended_ms, "confidence": 0.9, "sentence": "app-1 was killed."}
+    lines = explain_at([row], [killed], [], row["ts_ms"])
+    assert ("Cause, 90% sure: app-1 was killed." in lines) is is_named
 
 
 def test_an_epoch_of_the_new_protocol_is_explained_by_its_phases() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kshim.explain.facts import BEGINS_MS
+
 Row = Mapping[str, Any]
 
 _WHY: Final = {
@@ -55,7 +57,9 @@ def explain_at(
     if row is None:
         return []
     begin_ms, end_ms = row["ts_ms"], row["ended_ts_ms"] or row["ts_ms"]
-    part_of = [other for other in incidents if other["from_ms"] <= end_ms and other["to_ms"] >= begin_ms]
+    # A log may date the rebalance a millisecond after the departure that began it.
+    since_ms = begin_ms - BEGINS_MS
+    part_of = [other for other in incidents if other["from_ms"] <= end_ms and other["to_ms"] >= since_ms]
     near = [each for each in migrations if begin_ms - _HALF_HOUR_MS <= each["ts_ms"] <= end_ms + _HALF_HOUR_MS]
     return explain_rebalance(
         row,
