@@ -147,8 +147,9 @@ class ClientActivity:
             return None
         key = (client_id, client_host)
         speakers = self._speakers.get(key, ())
-        # Some clients join over one connection, and send heartbeats over another one.
-        client = max([each for each in speakers if each.member_id == member_id], key=_heard_ms, default=client)
+        # Some clients join over one connection, and send heartbeats over another one: of the same millisecond, over the newer.
+        own = [each for each in speakers if each.member_id == member_id]
+        client = max(own, key=lambda each: (_heard_ms(each), each.connection_id), default=client)
         if client.last_now is None or client.last_api is None:
             return None
         mine, anybodys = _fetching(client, speakers, self._fetchers.get(key, ()))
