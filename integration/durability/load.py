@@ -99,7 +99,7 @@ class Load:
         )
         while not self._is_over.is_set():
             try:  # kafka-python lets a refused connection out of poll now and then
-                batches = consumer.poll(timeout_ms=200)
+                batches = consumer.poll(timeout_ms=1_000)  # shorter polls lose joins: docs/kafka-python.md
                 if not batches:
                     continue
                 offsets = {partition: records[-1].offset + 1 for partition, records in batches.items()}

@@ -50,7 +50,7 @@ def main(bootstrap: str, group_id: str, topic: str, client_id: str, slow_s: str)
     )
     written: list[list[object]] = []
     while not asked.to_end:
-        consumer.poll(timeout_ms=100)
+        consumer.poll(timeout_ms=1_000)  # shorter polls lose joins: docs/kafka-python.md
         if asked.to_be_slow:
             asked.to_be_slow = False
             time.sleep(float(slow_s))

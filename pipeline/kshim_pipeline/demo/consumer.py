@@ -28,7 +28,7 @@ def main(bootstrap: str, group_id: str, topic: str, client_id: str) -> None:
         auto_offset_reset="earliest",
     )
     while not is_over:
-        consumer.poll(timeout_ms=200)
+        consumer.poll(timeout_ms=1_000)  # shorter polls lose joins: docs/kafka-python.md
     consumer.close()
 
 
