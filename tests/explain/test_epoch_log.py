@@ -9,6 +9,7 @@ from kshim.explain.facts import Fact, Kind
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.consumer_records import with_log
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line, parse_setting
+from kshim.explain.sources.records import with_loads
 from kshim.history.coordinator_lines import line_of
 from tests.explain.test_consumer_records import a_day
 from tests.explain.test_epochs import facts_of
@@ -84,3 +85,11 @@ def test_with_a_log_it_is_known_how_a_member_was_gone() -> None:
     [known] = [fact for fact in with_log(of_records, [line]) if fact.source == "log line 7"]
     assert (known.ts_ms, known.kind, known.is_observed) == (gone.ts_ms, Kind.EXPIRED, True)
     assert len(with_log(of_records, [line])) == len(of_records)
+
+
+def test_what_records_say_of_a_restart_counts_only_for_the_time_before_the_log_begins() -> None:
+    of_records = facts_of(a_day())
+    old, new = (with_loads(of_records, [(ts_ms, ts_ms + 10)]) for ts_ms in (of_records[3].ts_ms, of_records[-3].ts_ms))
+    line = of_records[-3]._replace(ts_ms=of_records[-3].ts_ms + 2, kind=Kind.LOADED, source="log line 7")
+    counts = [sum(fact.kind is Kind.LOADED for fact in with_log(known, [line])) for known in (of_records, old, new)]
+    assert counts == [1, 2, 1]

@@ -16,7 +16,8 @@ from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import build_batch
-from kshim_protocol.records.record import Record
+from kshim_protocol.records.record import Record, iter_records
+from tests.explain.test_epochs import two_members
 from tests.tools.logs import write_log
 
 MINUTE = 60_000
@@ -99,6 +100,23 @@ def test_records_alone_say_that_a_member_was_gone_where_they_do_not_show_why(
     write_log(tmp_path, 0, [build_batch([record], base_offset=place) for place, record in enumerate(records)])
     found = why_json(capsys, "billing", "--data-dir", str(tmp_path))["incidents"][1]
     assert (found["cause"], found["sentence"]) == ("unknown", f"two@10.0.0.1 was no longer a member of billing{seen}")
+
+
+def test_records_of_another_leader_tell_a_group_of_the_new_protocol_that_its_broker_was_restarted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = two_members()
+    before = sum(len(log) for log in world.logs.values())
+    world.pass_ms(10_000)
+    world.join("c", "t")
+    [log] = world.logs.values()
+    batches = [
+        build_batch(iter_records(batch), base_offset=place, partition_leader_epoch=int(place >= before))
+        for place, batch in enumerate(log)
+    ]
+    write_log(tmp_path, 0, batches)
+    found = why_json(capsys, "g", "--data-dir", str(tmp_path))["incidents"]
+    assert [each["cause"] for each in found] == ["one_by_one_start", "scale_up", "broker_restarted"]
 
 
 def test_only_what_happened_since_a_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

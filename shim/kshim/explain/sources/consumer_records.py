@@ -147,6 +147,8 @@ def with_log(of_records: Sequence[Fact], of_log: Sequence[Fact]) -> list[Fact]:
         if not since_ms - _LINE_MS <= fact.ts_ms <= until_ms + _LINE_MS or fact.kind in _ONLY_IN_LOGS
     ]
     for fact in of_records:
+        if fact.kind in (Kind.LOADED, Kind.STOPPING) and of_log and fact.ts_ms >= of_log[0].ts_ms:
+            continue  # the log has its own
         if fact.kind in _DEPARTURES and fact.member is not None:
             lines = told.get(fact.member.member_id, ())
             line = next((each for each in lines if abs(each.ts_ms - fact.ts_ms) <= _LINE_MS), None)

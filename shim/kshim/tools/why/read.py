@@ -219,8 +219,8 @@ class Reading:
                 usual_pause = usual_pause_in(offsets.commits.get(name, {}))
                 found = facts_of_records(records, last_commit, self._presence.get(name), usual_pause)
                 arrived = with_arrivals([self._with_commits(fact, record_of) for fact in found])
-                classic = with_loads(arrived, self._seen_elections_of(name))
-                of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
+                both = converted(arrived, self._facts_of_epochs(name, session_ms))
+                of_group.inferred = with_loads(both, self._seen_elections_of(name))
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
         of_records = [fact for name in told & offsets.epochs.keys() for fact in self._facts_of_epochs(name, session_ms)]
