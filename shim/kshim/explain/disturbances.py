@@ -255,20 +255,15 @@ def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms:
     )
     if heartbeat_ms is None or phases.join_ms <= min(_UNUSUAL * usual_ms, heartbeat_ms + 2 * POLL_MS):
         return
-    if not _is_excused(group, fact, phases):
-        last = fact._replace(member=phases.last_to_join)
-        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
-
-
-def _is_excused(group: Group, fact: Fact, phases: Phases) -> bool:
-    """Whether a phase JOIN may have waited for a member that was gone when it ended. Records are dated after phase SYNC."""
-    joined_ms = fact.ts_ms - (phases.sync_ms or 0)
-    began_ms = joined_ms - (phases.join_ms or 0)
-    return any(
+    # It may have waited for a member that was gone when it ended. Records are dated after phase SYNC.
+    may_have_waited = any(
         life.gone is not None
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
+    if not may_have_waited:
+        last = fact._replace(member=phases.last_to_join)
+        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 
 
 def _late(group: Group) -> Iterator[Disturbance]:

@@ -46,6 +46,8 @@ class Looks:
 
     def __init__(self) -> None:
         self._times_ms: list[int] = []
+        self._gaps: dict[tuple[int, int], tuple[int, int]] = {}
+        """What was asked for, once for each group of a partition; there is one for each election of its leader."""
 
     def add(self, ts_ms: int) -> None:
         """Add one, when its samples were added: its beginning, before any of their times."""
@@ -60,10 +62,13 @@ class Looks:
 
     def gap(self, from_ms: int, to_ms: int) -> tuple[int, int]:
         """When nobody was there to be asked: the longest time without a look between two times, or all, if each was soon followed by another."""
-        begin, end = bisect_left(self._times_ms, from_ms), bisect_right(self._times_ms, to_ms)
-        gaps = pairwise((from_ms, *self._times_ms[begin:end], to_ms))
-        found = max(gaps, key=lambda gap: gap[1] - gap[0])
-        return found if found[1] - found[0] > 2 * _DENSE_MS else (from_ms, to_ms)
+        asked = (from_ms, to_ms)
+        if asked not in self._gaps:
+            begin, end = bisect_left(self._times_ms, from_ms), bisect_right(self._times_ms, to_ms)
+            gaps = pairwise((from_ms, *self._times_ms[begin:end], to_ms))
+            found = max(gaps, key=lambda gap: gap[1] - gap[0])
+            self._gaps[asked] = found if found[1] - found[0] > 2 * _DENSE_MS else asked
+        return self._gaps[asked]
 
 
 class _Members(NamedTuple):

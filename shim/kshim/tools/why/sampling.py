@@ -57,6 +57,7 @@ class Sampler:
             self.left_out_count = 0
             nodes = self._logs.nodes()
             self._seen = {node: self._seen.get(node, {}) for node in nodes}
+            self._rebalancing = {node: self._rebalancing.get(node, {}) for node in nodes}
             return [sample for node in nodes for sample in self._of_node(node)]
         by_home: dict[Address, list[str]] = defaultdict(list)
         for name in sorted(self._groups):
@@ -79,7 +80,7 @@ class Sampler:
     def _that_rebalance(self, node: Address) -> Iterator[Sample]:
         rows = self._logs.ask(node, ListGroupsRequest(states_filter=REBALANCING)).groups
         listed_ms = self._now_ms()
-        before = self._rebalancing.get(node, {})
+        before = self._rebalancing[node]
         # A broker that is older than the filter answers with all groups, without states.
         now = {row.group_id: row.group_type.lower() or _CLASSIC for row in rows if row.group_state in REBALANCING}
         now = dict(islice(now.items(), GROUPS_KEPT))
