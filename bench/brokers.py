@@ -52,11 +52,11 @@ def add_broker_options(parser: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def chosen_brokers(options: argparse.Namespace) -> Iterator[list[MeasuredBroker]]:
-    """The brokers that the options name; kshim runs in memory, with default settings, while the block does."""
+def chosen_brokers(options: argparse.Namespace, *of_kshim: str) -> Iterator[list[MeasuredBroker]]:
+    """The brokers that the options name; kshim runs in memory, with default settings but for the options `of_kshim`, while the block does."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended then, too
     with contextlib.ExitStack() as stack:
-        brokers = [] if options.no_kshim else [stack.enter_context(running_kshim())]
+        brokers = [] if options.no_kshim else [stack.enter_context(running_kshim(*of_kshim))]
         for text in options.bootstrap:
             name, _, bootstrap = text.rpartition("=")
             brokers.append(
@@ -66,9 +66,9 @@ def chosen_brokers(options: argparse.Namespace) -> Iterator[list[MeasuredBroker]
 
 
 @contextlib.contextmanager
-def running_kshim() -> Iterator[MeasuredBroker]:
+def running_kshim(*options: str) -> Iterator[MeasuredBroker]:
     """kshim in a process of its own, its log thrown away."""
-    command = [str(Path(sys.executable).with_name("kshim")), "serve", "--listen=127.0.0.1:0"]
+    command = [str(Path(sys.executable).with_name("kshim")), "serve", "--listen=127.0.0.1:0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
