@@ -1,10 +1,11 @@
-"""A standalone Spark cluster on loopback, made of what pyspark brings: a master and workers, each a JVM."""
+"""A standalone Spark cluster on loopback, made of what pyspark brings: a master and workers, each a JVM, and a Python without packages."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -41,11 +42,17 @@ class StandaloneCluster:
     @property
     def environment(self) -> dict[str, str]:
         """The driver's configuration as an operator provides it: Spark's variables and `spark-defaults.conf`."""
-        return {**_LOOPBACK, "SPARK_CONF_DIR": str(self._directory / "conf")}
+        return {**_LOOPBACK, "SPARK_CONF_DIR": str(self._directory / "conf"), "PYSPARK_PYTHON": str(self.python)}
+
+    @property
+    def python(self) -> Path:
+        """The Python of the workers, which has nothing but its own library; Spark brings pyspark."""
+        return self._directory / "python/bin/python"
 
     def __enter__(self) -> StandaloneCluster:
         (self._directory / "conf").mkdir(parents=True)
         (self._directory / "conf/spark-defaults.conf").write_text(_DEFAULTS)
+        venv.create(self._directory / "python", symlinks=True)
         address = ["--host", "127.0.0.1"]
         try:
             ports = ["--port", str(self._port), "--webui-port", str(self._ui_port)]
@@ -77,17 +84,9 @@ class StandaloneCluster:
         java = str(java_home_for_spark(find_java()) / "bin/java")
         command = [java, "-cp", f"{home}/jars/*", "-Xmx256m", "-XX:+UseSerialGC", f"-Dspark.home={home}"]
         command += [f"org.apache.spark.deploy.{role}", *options]
+        ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         variables = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", **_LOOPBACK}
-        before = {key: os.environ.get(key) for key in variables}
-        os.environ |= variables
-        try:
-            child = Child(command, self._directory / f"{name}.log")
-        finally:
-            for key, value in before.items():
-                if value is None:
-                    del os.environ[key]
-                else:
-                    os.environ[key] = value
+        child = Child(command, self._directory / f"{name}.log", environment=ours | variables)
         self._children.append(child)
         return child
 

@@ -1,12 +1,16 @@
-"""The same `analyse` on a standalone cluster of two workers as in one process: the same rows in every table."""
+"""The same `analyse` on a standalone cluster of two workers, which have nothing installed, as in one process: the same rows in every table."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from integration.incidents.clock import Pace
@@ -15,10 +19,14 @@ from integration.spark.commands import run_pipeline, tables_in
 from integration.spark.score import settings
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
+from kshim_pipeline.setup.jars import kafka_jars
+from kshim_pipeline.setup.java import find_java, java_home_for_spark
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 
 RATE = 15
+JOB = "from kshim.cli.main import main\n\nraise SystemExit(main())\n"
+"""What the docs have users write for spark-submit, which takes a file of Python and no command."""
 
 
 def landed_play(directory: Path) -> Path:
@@ -47,14 +55,42 @@ def rows(folder: Path) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
 
 
-def test_two_workers_compute_the_same_tables_as_one_process(tmp_path: Path) -> None:
+def submit(cluster: StandaloneCluster, job: Path, *arguments: str) -> None:
+    """Run `kshim pipeline` as spark-submit does, with an installed kshim for its driver only."""
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        **cluster.environment,
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(java_home_for_spark(find_java())),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    jars = ",".join(map(str, kafka_jars()))
+    command = [str(home / "bin/spark-submit"), "--master", cluster.url, "--jars", jars, str(job)]
+    done = subprocess.run(
+        [*command, "pipeline", *arguments], env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_two_workers_without_packages_compute_the_same_tables_as_one_process(tmp_path: Path) -> None:
     landed = landed_play(tmp_path)
     run_pipeline("analyse", "--landed", str(landed), "--out", str(tmp_path / "local"), "--master", "local[2]")
     with StandaloneCluster(tmp_path / "cluster") as cluster:
+        for module in ("kshim_pipeline", "pyarrow", "construct"):
+            bare = subprocess.run(
+                [cluster.python, "-c", f"import {module}"], cwd=tmp_path, env={}, check=False, capture_output=True
+            )
+            assert bare.returncode != 0, module
         arguments = ["analyse", "--landed", str(landed), "--out", str(tmp_path / "spread"), "--master", cluster.url]
         run_pipeline(*arguments, environment=cluster.environment)
         assert cluster.executors_of("kshim pipeline analyse") == 2
-    local, spread = tables(tmp_path / "local"), tables(tmp_path / "spread")
-    assert list(local) == list(spread)
+        job = tmp_path / "kshim_job.py"
+        job.write_text(JOB)
+        submit(cluster, job, "analyse", "--landed", str(landed), "--out", str(tmp_path / "submitted"))
+    local = tables(tmp_path / "local")
     assert len(local["tables/rebalances"]) >= 6
-    assert {name for name in local if local[name] != spread[name]} == set()
+    for results in ("spread", "submitted"):
+        found = tables(tmp_path / results)
+        assert list(local) == list(found)
+        assert {name for name in local if local[name] != found[name]} == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -39,12 +40,20 @@ class Child:
     stdout is the file's too unless `stdout` says otherwise.
     """
 
-    def __init__(self, command: list[str], log: Path, *, stdout: int | None = None) -> None:
-        """Start `command`, appending its output to `log`."""
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        *,
+        stdout: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start `command`, appending its output to `log`. `environment` None: ours."""
         self.log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(
                 command,
+                env=environment,
                 bufsize=0,  # so that a reader of stdout may wait with select
                 stdin=subprocess.DEVNULL,
                 stdout=file if stdout is None else stdout,

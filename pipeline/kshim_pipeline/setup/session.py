@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.jars import SPARK_VERSION, kafka_jars
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
+from kshim_pipeline.setup.workers import python_of_workers, settings_of_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,8 +88,8 @@ def make_session(
 ) -> SparkSession:
     """A session named `app` on `master`, or the existing one.
 
-    No master: `local[*]`, or what spark-submit passes. `driver_memory` as Java writes it; in local mode it is all the
-    memory there is. `config` overrides the defaults here.
+    No master: `local[*]`, or what spark-submit passes. Workers of a cluster get our modules with the session (`workers`).
+    `driver_memory` as Java writes it; in local mode it is all the memory there is. `config` overrides the defaults here.
 
     Raises PipelineError: no suitable Java, jars required and missing, another version of pyspark, or a JVM that does
     not start.
@@ -111,8 +112,11 @@ def make_session(
         settings["spark.driver.defaultJavaOptions"] = _GARBAGE  # those that `config` may replace
         settings |= _jar_settings(jars)
         _point_spark_at(Path(pyspark.__file__).parent, master)
-        if master.startswith("local"):
-            settings |= _BASE_LOCAL
+        settings |= _BASE_LOCAL if _is_local(master) else settings_of_workers({})
+    else:
+        given = _given_by_spark_submit()
+        if not _is_local(given.get("spark.master", LOCAL)):
+            settings |= settings_of_workers(given)
     settings |= config or {}
     builder = SparkSession.builder.appName(app)
     if master is not None:
@@ -136,6 +140,17 @@ def _is_under_spark_submit() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def _given_by_spark_submit() -> dict[str, str]:
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # the settings are in the JVM that spark-submit has started
+    return dict(SparkConf().getAll())
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
 def _jar_settings(jars: Jars) -> dict[str, str]:
     try:
         paths = kafka_jars()
@@ -147,12 +162,12 @@ def _jar_settings(jars: Jars) -> dict[str, str]:
 
 
 def _point_spark_at(spark_home: Path, master: str) -> None:
-    """Set the variables that pyspark and its scripts read. Spark takes `python3` from PATH for workers otherwise."""
+    """Set the variables that pyspark and its scripts read. Spark takes `python3` from PATH for workers otherwise, whichever that is."""
     os.environ["JAVA_HOME"] = str(java_home_for_spark(find_java()))
     os.environ["SPARK_HOME"] = str(spark_home)  # of another Spark, perhaps, whose scripts would start
-    if master.startswith("local"):
+    if _is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the launcher looks the host name up before any setting
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", python_of_workers())
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
