@@ -127,8 +127,8 @@ def _is_retry(group: Group, life: Life) -> bool:
 
 
 def _is_added_again(before: Life, known: Known) -> bool:
-    """Whether the successor of a life is none: it had left, and its client was not started again before much later."""
-    has_left = before.gone is not None and before.gone.kind is Kind.LEFT
+    """Whether the successor of a life is none: it had been closed, and its client was not started again before much later."""
+    has_left = (before.gone is not None and before.gone.kind is Kind.LEFT) or before.has_closed
     return not before.is_followed(known) and has_left and before.is_same_process_as_next(known) is not True
 
 
@@ -149,7 +149,7 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
             # Whoever asked for the rebalance did it for that, and whoever did not ask had not yet.
             request = grown[number]
             yield Disturbance(What.GREW, group.name, request.ts_ms, fact.ts_ms, fact, group.life_of(request.member))
-        if fact.kind is not Kind.REQUESTED or id(fact) in asking:
+        if fact.kind is not Kind.REQUESTED or id(fact) in asking or _is_of_unknown_topics(fact):
             continue
         session_ms = known.session_ms(fact.member.member_id if fact.member else None)
         # Without its name, it may be a cooperative one.
@@ -182,6 +182,14 @@ def _grown(group: Group) -> dict[int, Fact]:
         most |= {topic: max(count, most.get(topic, 0)) for topic, count in partitions.items()}
         request = None
     return found
+
+
+def _is_of_unknown_topics(fact: Fact) -> bool:
+    """Whether a client had no topics before, or has none now: it looks them up itself, and knows none as it joins, or when its broker was away."""
+    found = fact.subscription
+    if fact.reason not in TOLD_BY_BROKER or found is None:
+        return False
+    return not found.topics or (found.added == found.topics and not found.removed)
 
 
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:

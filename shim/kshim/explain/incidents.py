@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -469,6 +470,11 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
             return max(RETURN_MS, 3 * max(waits_ms))
         polled_ms = _polled_ms(first.fact)
         return 2 * known.rebalance_ms(member_id) if polled_ms is None else RETURN_MS + max(first.from_ms - polled_ms, 0)
+    if best.cause is Cause.DUPLICATE_INSTANCE:
+        return RETURN_MS  # each of the two asks again and again
+    if best.cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
+        pauses_ms = (after.from_ms - before.from_ms for before, after in pairwise(best.explains))
+        return max(RETURN_MS, IRREGULAR * max(pauses_ms, default=0))
     is_quick = best.cause in _QUICK
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 

@@ -24,6 +24,8 @@ class Life:
         """Where a static member said that it was being stopped."""
         self.refused: list[Fact] = []
         """Of other processes, which asked for its instance id and did not get it."""
+        self.asked_anew_ms: int | None = None
+        """When it last asked for that itself, as if it were new, and did not get it."""
         self.gone: Fact | None = None
         self.heard_after_ms = 0
         """When its process was heard of last as no member any more: its session had expired, or another one had taken its place."""
@@ -84,9 +86,14 @@ class Life:
 
     def return_ms(self, known: Known) -> int:
         """How long after it was gone a process of the same client is its successor. What is stopped in order is started again soon."""
-        if self.gone is not None and self.gone.kind is Kind.LEFT and self.gone.says is Says.CLOSES:
+        if self.has_closed or (self.gone is not None and self.gone.kind is Kind.LEFT and self.gone.says is Says.CLOSES):
             return RETURN_MS
         return known.return_ms(self.member.member_id)
+
+    @property
+    def has_closed(self) -> bool:
+        """Whether it ended its session of fetches, as a consumer does when it is closed, whether it leaves or not."""
+        return self.activity is not None and self.activity.has_fetch_session is False
 
     def silent_ms(self, known: Known) -> int:
         """Since when nothing was heard of it, when its session expired."""

@@ -10,6 +10,7 @@ from functools import partial
 from kshim.explain.closed import with_closed
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member
 from kshim.explain.life import Life
+from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.successors import link
 
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
@@ -133,7 +134,8 @@ class Group:
             self._recorded = len(self.lives)
         if fact.kind is Kind.LOADED and fact.reason != FORGOTTEN:
             for life in self.lives[self._recorded :]:
-                life.is_forgotten = life.gone is None
+                # Groups of the new protocol have a record of each member as soon as it joins.
+                life.is_forgotten = life.gone is None and not is_made_by_client(life.member.member_id)
         if fact.member is None:
             return
         match fact.kind:
@@ -159,12 +161,16 @@ class Group:
                 self._life(fact.member)
 
     def _refuse(self, fact: Fact, instance_id: str | None) -> None:
-        """Who asks for the instance id of a member is none."""
+        """Who asks for the instance id of a member is none, or the member itself, which has given up its membership."""
         owner = self._by_id.get(fact.other_id or "")
         if owner is None:
             mine = [life for life in self.lives if life.member.instance_id == instance_id and life.gone is None]
             owner = mine[-1] if mine else None
-        if owner is not None and owner.member.member_id != (fact.member.member_id if fact.member else None):
+        if owner is None:
+            return
+        if fact.member is not None and owner.member.member_id == fact.member.member_id:
+            owner.asked_anew_ms = fact.ts_ms
+        else:
             owner.refused.append(fact)
 
     def _begin(self, fact: Fact) -> Life:

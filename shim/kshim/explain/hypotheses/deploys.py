@@ -226,7 +226,13 @@ def _take_successor(
 
 
 def _steady(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[list[_Turnover]]:
-    """Parts without a pause that is much longer than the others: a deploy goes on when the process before is back."""
+    """Parts without a pause that is much longer than the others: a deploy goes on when the process before is back.
+
+    Whose client is back only after a time that is much longer than the others' was not replaced with them.
+    """
+    usual_ms = median(one.to_ms - one.from_ms for one in turned) if turned else 0
+    most_ms = max(IRREGULAR * usual_ms, RETURN_MS)
+    turned = [one for one in turned if one.came is not None or one.to_ms - one.from_ms <= most_ms]
     pauses: list[int] = []
     end_ms = 0
     for one in turned:

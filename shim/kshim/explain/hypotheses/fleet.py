@@ -49,7 +49,12 @@ def broker_restarts(found: Sequence[Disturbance], groups: Mapping[str, Group], k
         consequences = [each for each in found if restart.has(each)]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
-        evidence += [Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY) for each in consequences]
+        evidence += [
+            Evidence(f"{each.name} asked to join anew after it, and had to wait until its session expired", Step.MUST)
+            if restart.was_refused(each)
+            else Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY)
+            for each in consequences
+        ]
         yield Candidate(Cause.BROKER_RESTARTED, (*mine, *consequences), tuple(evidence))
 
 
@@ -95,6 +100,8 @@ class _Restart:
             return False
         if life is not None and each.what is What.REPLACED and self._is_replaced_alone(life):
             return False
+        if self.was_refused(each):
+            return True
         if life is not None and each.what is What.DEPARTED:
             if self._unheard[each.group] <= 1 and life.next is not None and life.next.began_ms < self._began_ms:
                 return False  # its successor was there before the broker was stopped, and it is the only one that is not back
@@ -112,6 +119,17 @@ class _Restart:
         return _may_follow(each, load, self._certain) and _follows(
             each, self._began_ms, self._ended_ms, loaded_ms, self._known
         )
+
+    def was_refused(self, each: Disturbance) -> bool:
+        """Whether a member asked to join anew when the coordinator was there, and was refused until its session had expired.
+
+        Static members of the new protocol of franz-go do so when the broker was away for longer than that.
+        """
+        if each.life is None or each.what is not What.DEPARTED or each.life.has_closed:
+            return False
+        asked_ms = each.life.asked_anew_ms
+        session_ms = self._known.session_ms(member_id_of(each))
+        return asked_ms is not None and self._ended_ms <= asked_ms <= self._ended_ms + session_ms
 
     def _is_unheard(self, each: Disturbance, life: Life) -> bool:
         """Whether a session ended one timeout after it began anew: nothing had been heard of the member."""

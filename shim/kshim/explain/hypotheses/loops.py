@@ -118,6 +118,8 @@ _REPEATED = {
 
 
 def _may_have_crashed(each: Disturbance) -> bool:
+    if each.life is not None and each.life.has_closed:
+        return False
     return each.fact.kind in (Kind.EXPIRED, Kind.REPLACED) or each.fact.reason == UNSEEN
 
 
