@@ -19,14 +19,13 @@ from integration.spark.commands import run_pipeline, tables_in
 from integration.spark.score import settings
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
-from kshim_pipeline.setup.jars import kafka_jars
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
+from tests.docs.blocks import DOCS, blocks
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 
 RATE = 15
-JOB = "from kshim.cli.main import main\n\nraise SystemExit(main())\n"
-"""What the docs have users write for spark-submit, which takes a file of Python and no command."""
+PAGE = DOCS / "spark-cluster.md"
 
 
 def landed_play(directory: Path) -> Path:
@@ -55,8 +54,17 @@ def rows(folder: Path) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
 
 
-def submit(cluster: StandaloneCluster, job: Path, *arguments: str) -> None:
-    """Run `kshim pipeline` as spark-submit does, with an installed kshim for its driver only."""
+def command_of_page(number: int, cluster: StandaloneCluster, landed: Path, results: Path) -> list[str]:
+    """The arguments of a command as it stands there, but for the addresses."""
+    text = blocks(PAGE, "sh")[number].replace("spark://spark-master:7077", cluster.url)
+    return (
+        text.replace("file:///lake/history", landed.as_uri()).replace("file:///lake/results", results.as_uri()).split()
+    )
+
+
+def submit(cluster: StandaloneCluster, folder: Path, arguments: list[str]) -> None:
+    """Run spark-submit: kshim is installed for its driver only."""
+    (folder / "pipeline_job.py").write_text(blocks(PAGE, "python")[0])
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
@@ -65,10 +73,9 @@ def submit(cluster: StandaloneCluster, job: Path, *arguments: str) -> None:
         "JAVA_HOME": str(java_home_for_spark(find_java())),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-    jars = ",".join(map(str, kafka_jars()))
-    command = [str(home / "bin/spark-submit"), "--master", cluster.url, "--jars", jars, str(job)]
+    command = [str(home / "bin/spark-submit"), *arguments]
     done = subprocess.run(
-        [*command, "pipeline", *arguments], env=environment, capture_output=True, text=True, timeout=900, check=False
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -82,12 +89,11 @@ def test_two_workers_without_packages_compute_the_same_tables_as_one_process(tmp
                 [cluster.python, "-c", f"import {module}"], cwd=tmp_path, env={}, check=False, capture_output=True
             )
             assert bare.returncode != 0, module
-        arguments = ["analyse", "--landed", str(landed), "--out", str(tmp_path / "spread"), "--master", cluster.url]
+        _, _, *arguments = command_of_page(0, cluster, landed, tmp_path / "spread")
         run_pipeline(*arguments, environment=cluster.environment)
         assert cluster.executors_of("kshim pipeline analyse") == 2
-        job = tmp_path / "kshim_job.py"
-        job.write_text(JOB)
-        submit(cluster, job, "analyse", "--landed", str(landed), "--out", str(tmp_path / "submitted"))
+        _, *arguments = command_of_page(1, cluster, landed, tmp_path / "submitted")
+        submit(cluster, tmp_path, arguments)
     local = tables(tmp_path / "local")
     assert len(local["tables/rebalances"]) >= 6
     for results in ("spread", "submitted"):
