@@ -136,3 +136,15 @@ def test_a_client_that_crashes_again_after_a_long_quiet_time_is_in_another_loop(
             story.joins(at_ms + 3 * SECOND, "a", host=HERE, connection=f"a-{3 * loop + crash + 1}", completes=False)
             story.expires(at_ms + SESSION_MS, "a", activity=seen)
     assert [cause for cause, _ in causes_of(story)] == ["crash_loop", "crash_loop"]
+
+
+def test_a_member_whose_client_keeps_its_id_was_killed_if_another_one_comes_when_the_broker_is_back() -> None:
+    for number, expected in ((0, ["broker_restarted"]), (9, ["broker_restarted", "killed"])):
+        story = Story(session_ms=SESSION_MS)
+        for place, client in enumerate("ab"):
+            story.joins(2 * SECOND * place, client, host=HERE, connection=client, member_id=f"{place:022d}")
+        story.stops(STOP_MS).loads(LOAD_MS)
+        back_ms = LOAD_MS + (2 * SECOND if number else SESSION_MS + SECOND)
+        story.joins(back_ms, "a", host=HERE, connection="a-1", member_id=f"{number:022d}", completes=False)
+        story.expires(LOAD_MS + SESSION_MS, "a")
+        assert [cause for cause, _ in causes_of(story)] == expected

@@ -220,13 +220,14 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
         return False
     if each.fact.kind is Kind.EXPIRED:
         has_none = _ends_with_new_session(each, loaded_ms, known) and not is_new
-        if has_none and each.member is not None and is_made_by_client(each.member.member_id):
+        is_other = each.life is not None and each.life.is_same_process_as_next(known) is False
+        if has_none and not is_other and each.member is not None and is_made_by_client(each.member.member_id):
             return True  # no heartbeat has come since the sessions began anew, whatever else its process has sent
         if activity is not None and activity.last_request_ms > ended_ms and not _has_new_id(each):
             return False  # it had returned
         if activity is not None and activity.closed_ms is not None and activity.closed_ms < began_ms - session_ms:
             return False
-        if each.life is not None and each.life.is_same_process_as_next(known) is False:
+        if is_other:
             return False  # it was gone for good, and another one was started
         return began_ms <= each.fact.ts_ms <= ended_ms + _GRACE * session_ms
     # A phase JOIN that began then had to wait until its members had found the coordinator.
