@@ -111,7 +111,8 @@ def test_topics_that_a_client_does_not_know_yet_or_any_more_are_no_change_of_its
     ):
         subscription = Subscription(names, added, removed)
         story.requests(at_ms, "a", reason="subscription_changed", subscription=subscription)
-    assert causes_of(story) == [("subscription_changed", (f"a@{HERE}",))]
+    story.requests(12 * MINUTE, "b", reason="subscription_changed", subscription=Subscription(()))
+    assert causes_of(story) == [("subscription_changed", (f"{client}@{HERE}",)) for client in "ab"]
 
 
 def test_who_had_just_joined_when_the_broker_was_stopped_is_a_member_still_and_has_no_successor() -> None:

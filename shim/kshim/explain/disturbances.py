@@ -189,7 +189,8 @@ def _is_of_unknown_topics(fact: Fact) -> bool:
     found = fact.subscription
     if fact.reason not in TOLD_BY_BROKER or found is None:
         return False
-    return not found.topics or (found.added == found.topics and not found.removed)
+    # Without a change of names it is that of an expression, which the broker resolves.
+    return bool(found.removed) if not found.topics else found.added == found.topics and not found.removed
 
 
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
