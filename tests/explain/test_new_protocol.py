@@ -149,3 +149,13 @@ def test_a_member_whose_client_keeps_its_id_was_killed_if_another_one_comes_when
         story.joins(back_ms, "a", host=HERE, connection="a-1", member_id=f"{number:022d}", completes=False)
         story.expires(LOAD_MS + SESSION_MS, "a")
         assert [cause for cause, _ in causes_of(story)] == expected
+
+
+def test_who_is_gone_within_a_session_of_its_start_again_and_again_begins_no_deploy() -> None:
+    # Records do not tell how it was gone, so that nothing may have been heard of it since it had joined.
+    story = statics("a", "b")
+    story.joins(10 * SECOND, "c", host=HERE).leaves(MINUTE, "c", reason="unseen")
+    for at_ms in range(MINUTE + 5 * SECOND, MINUTE + 20 * SECOND, 6 * SECOND):
+        story.joins(at_ms, "c", host=HERE).leaves(at_ms + 4 * SECOND, "c", reason="unseen")
+    story.joins(MINUTE + 23 * SECOND, "c", host=HERE)
+    assert [cause for cause, _ in causes_of(story)][-1] == "crash_loop"

@@ -258,7 +258,7 @@ def _rounds(chain: Sequence[_Turnover]) -> Iterator[Sequence[_Turnover]]:
         while end < len(chain) and chain[end].process not in replaced and chain[end].was_there(first.from_ms):
             replaced.add(chain[end].process)
             end += 1
-        if end > longest:
+        if end > max(longest, begin):  # one that had not been there yet begins none
             yield chain[begin:end]
             longest = end
         replaced.discard(first.process)
