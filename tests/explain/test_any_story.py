@@ -68,6 +68,8 @@ def told(steps: list[Step]) -> Story:
                 story._add(at_ms, group, Kind.REFUSED, asking, reason="unreleased_instance_id")
             case "complete":
                 story.completes(at_ms, group=group, wait_ms=after_ms, waited_for=client if members else None)
+            case _:  # nobody is there to whom it could happen
+                pass
     return story
 
 
