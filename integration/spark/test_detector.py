@@ -71,7 +71,7 @@ def test_a_group_that_waits_for_one_member_has_alerts_while_it_waits(
     thread.start()
     reader = kafka.KafkaConsumer(bootstrap_servers=kshim.bootstrap, auto_offset_reset="earliest")
     reader.assign([kafka.TopicPartition(ALERTS_TOPIC, 0)])
-    query = watch(spark, Cluster(kshim.bootstrap), tmp_path / "checkpoint", open_after_ms=1_000, every_ms=200)
+    query = watch(spark, Cluster(kshim.bootstrap), str(tmp_path / "checkpoint"), open_after_ms=1_000, every_ms=200)
     try:
         alert = next_alert(reader, query)
         assert (alert["type"], alert["group"], alert["phase"]) == ("rebalance_open", "billing", "JOIN")

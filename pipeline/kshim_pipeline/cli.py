@@ -45,7 +45,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         options.land_options,
     ),
     "watch": Command(
-        "kshim_pipeline.detector.command:run", "write an alert when a rebalance stays open", options.watch_options
+        "kshim_pipeline.detector.command:run",
+        "write an alert for each incident, and when a rebalance stays open",
+        options.watch_options,
     ),
     "analyse": Command(
         "kshim_pipeline.report.commands:analyse", "compute all tables and findings, as Parquet", options.analyse_options

@@ -64,17 +64,17 @@ def land_options(parser: argparse.ArgumentParser) -> None:
 def watch_options(parser: argparse.ArgumentParser) -> None:
     """`kshim pipeline watch`."""
     option = parser.add_argument
-    option("--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim")
+    option("--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim, or a Kafka")
     option("--alerts-topic", default=ALERTS_TOPIC, metavar="NAME", help=f"topic for alerts (default: {ALERTS_TOPIC})")
     option(
         "--open-after",
         type=float,
         default=60,
         metavar="SECONDS",
-        help="alert when a rebalance has been open this long, and each time that doubles (default: 60)",
+        help="of a kshim: alert when a rebalance has been open this long, and each time that doubles (default: 60)",
     )
     option("--every", type=float, default=5, metavar="SECONDS", help="interval between checks (default: 5)")
-    option("--checkpoint", required=True, type=Path, metavar="DIR", help="checkpoint directory, kept across restarts")
+    option("--checkpoint", required=True, metavar="DIR", help="checkpoint directory, kept across restarts")
     _command_config(option)
     _master(option)
 

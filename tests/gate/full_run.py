@@ -58,7 +58,11 @@ LONG: dict[str, tuple[str, ...]] = {
         "integration/spark/test_killed_landing.py",
         "integration/spark/test_tutorial.py",
     ),
-    "long-spark-sources": ("integration/spark/test_real_consumers.py", "integration/spark/test_source_and_sink.py"),
+    "long-spark-sources": (
+        "integration/spark/test_incidents_stream.py",
+        "integration/spark/test_real_consumers.py",
+        "integration/spark/test_source_and_sink.py",
+    ),
     "long-spark-scores": ("integration/spark/test_score.py",),
 }
 """The tests marked `long`, by stage. Of `integration` and the examples, the rest runs in the stage `long-others`."""

@@ -1,5 +1,5 @@
-"""Alerts about rebalances that stay open: a streaming job from the history topic to a topic of alerts.
+"""Alerts about incidents and about rebalances that stay open: streams from the topics of a cluster to a topic of alerts.
 
-`watching.py` has the state of one group and its transitions, plain Python; `stream.py` runs it in Spark for every
-group, with its state in Spark's state store.
+`memory.py` and `watching.py` have the state of one group and its transitions, plain Python; `incidents.py` and `stream.py` run
+them in Spark for every group, with their state in Spark's state store.
 """

@@ -1,23 +1,28 @@
-"""`kshim pipeline watch`: alerts about rebalances that stay open, until interrupted."""
+"""`kshim pipeline watch`: alerts about incidents that have ended, and about rebalances that stay open, until interrupted."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
+from kshim_pipeline.detector.incidents import incidents, written_once
 from kshim_pipeline.detector.stream import UNREAD, alert_records, open_rebalances
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.setup.session import Jars, make_session
-from kshim_pipeline.topics import ALERTS_TOPIC, EVENTS_TOPIC
+from kshim_pipeline.topics import ALERTS_TOPIC, EVENTS_TOPIC, OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+_SINCE: Final = "watch.json"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,19 +32,34 @@ def run(options: argparse.Namespace) -> int:
     settings = client_options(options.command_config)
     require_reachable(options.bootstrap_server, settings)
     spark = make_session("kshim pipeline watch", options.master, jars=Jars.REQUIRED)
+    cluster = Cluster(options.bootstrap_server, options=settings)
+    every_ms = int(options.every * 1000)
     try:
-        query = watch(
-            spark,
-            Cluster(options.bootstrap_server, options=settings),
-            options.checkpoint,
-            alerts_topic=options.alerts_topic,
-            open_after_ms=int(options.open_after * 1000),
-            every_ms=int(options.every * 1000),
+        topic = options.alerts_topic
+        queries = [watch_incidents(spark, cluster, options.checkpoint, alerts_topic=topic, every_ms=every_ms)]
+        if has_events(spark, cluster):
+            open_after_ms = int(options.open_after * 1000)
+            queries.append(
+                watch(
+                    spark,
+                    cluster,
+                    options.checkpoint,
+                    alerts_topic=topic,
+                    open_after_ms=open_after_ms,
+                    every_ms=every_ms,
+                )
+            )
+            about = "incidents and rebalances that stay open"
+        else:
+            about = "incidents; it has no events, which tell of rebalances that are open"
+        print(
+            f"Watching {options.bootstrap_server}; alerts are written to the topic {topic}, about {about}.", flush=True
         )
-        print(f"Watching {options.bootstrap_server}; alerts are written to the topic {options.alerts_topic}.")
         counted, unread = _Unread(), 0
-        while not query.awaitTermination(options.every):
-            now = counted.of(query)
+        while not queries[-1].awaitTermination(options.every):
+            if (error := queries[0].exception()) is not None:
+                raise error
+            now = counted.of(queries[-1])
             if now > unread:
                 print(f"Left out: {now} events are malformed or of an unknown version.", file=sys.stderr)
                 unread = now
@@ -61,16 +81,50 @@ class _Unread:
         return sum(self._batches.values())
 
 
+def has_events(spark: SparkSession, cluster: Cluster) -> bool:
+    """Whether it is a kshim that tells of its rebalances. Raises PipelineError: the cluster does not answer."""
+    return EVENTS_TOPIC in cluster.spans(spark, [EVENTS_TOPIC])
+
+
+def watch_incidents(
+    spark: SparkSession, cluster: Cluster, checkpoint: str, *, alerts_topic: str = ALERTS_TOPIC, every_ms: int
+) -> StreamingQuery:
+    """The running query that tells incidents, each once. Its state is kept in a directory below `checkpoint`.
+
+    Raises PipelineError: the cluster does not answer, or no group has been there yet.
+    """
+    topics = [OFFSETS_TOPIC, *([EVENTS_TOPIC] if has_events(spark, cluster) else [])]
+    records = stream_topics(spark, cluster, topics)
+    found = incidents(records, has_events=len(topics) > 1, since_ms=_since_ms(spark, checkpoint))
+    return (
+        found.writeStream.foreachBatch(written_once(spark, cluster, alerts_topic))
+        .option("checkpointLocation", f"{checkpoint}/incidents")
+        .outputMode("append")
+        .trigger(processingTime=f"{every_ms} milliseconds")
+        .start()
+    )
+
+
+def _since_ms(spark: SparkSession, checkpoint: str) -> int:
+    """When a watch with this checkpoint began: what happened before that is not told."""
+    folder = folder_at(spark, checkpoint)
+    if not folder.find(_SINCE):
+        folder.write_new(_SINCE, json.dumps({"since_ms": time.time_ns() // 1_000_000}))
+    return int(json.loads(folder.read_text(_SINCE))["since_ms"])
+
+
 def watch(
     spark: SparkSession,
     cluster: Cluster,
-    checkpoint: Path,
+    checkpoint: str,
     *,
     alerts_topic: str = ALERTS_TOPIC,
     open_after_ms: int,
     every_ms: int,
 ) -> StreamingQuery:
-    """The running query. Alerts are written at least once: one may be repeated after a failure.
+    """The running query, whose state is kept in the directory `checkpoint`, at any address that Spark can write to.
+
+    Alerts are written at least once: one may be repeated after a failure.
 
     Raises PipelineError: the cluster does not answer, or has no topic of events.
     """
@@ -82,7 +136,7 @@ def watch(
         .options(**sink)
         .option("kafka.bootstrap.servers", cluster.bootstrap_servers)
         .option("topic", alerts_topic)
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(processingTime=f"{every_ms} milliseconds")
         .start()
