@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _SINCE: Final = "watch.json"
+_LAST_BATCH_S: Final = 10.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,16 +58,31 @@ def run(options: argparse.Namespace) -> int:
             f"Watching {options.bootstrap_server}; alerts are written to the topic {topic}, about {about}.", flush=True
         )
         counted, unread = _Unread(), 0
-        while not queries[-1].awaitTermination(options.every):
-            if (error := queries[0].exception()) is not None:
-                raise error
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # pyspark's cancels all jobs, which Spark takes for errors
+        while all(query.isActive for query in queries):
+            time.sleep(options.every)  # an interrupt while Java is waited for ends in a traceback
             now = counted.of(queries[-1])
             if now > unread:
                 print(f"Left out: {now} events are malformed or of an unknown version.", file=sys.stderr)
                 unread = now
+        for query in queries:
+            query.awaitTermination(0)  # raises what ended it
     finally:
+        for query in spark.streams.active:
+            _stop(spark, query)
         spark.stop()
     return EXIT_OK
+
+
+def _stop(spark: SparkSession, query: StreamingQuery) -> None:
+    """Stop a query between two batches if that is soon: one that is given up is done again after the next start, and told as an error."""
+    until_s = time.monotonic() + _LAST_BATCH_S
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until_s:
+        time.sleep(0.05)
+    spark.sparkContext.setLogLevel("OFF")
+    query.stop()
 
 
 class _Unread:
