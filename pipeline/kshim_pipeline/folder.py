@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from py4j.protocol import Py4JJavaError
 
+from kshim_pipeline.java_errors import told
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OF_PATTERNS: Final = re.compile(r"[*?\[\]{}\\]")
+_NO_JARS: Final = ("ClassNotFoundException", "UnsupportedFileSystemException")
 
 
 def is_path(address: str) -> bool:
@@ -128,11 +131,15 @@ class StorageFolder:
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         self._jvm = jvm
-        with _as_os_error():
+        try:
             path = jvm.org.apache.hadoop.fs.Path(address)
             self._configuration = session.sessionState().newHadoopConf()
             self._files = path.getFileSystem(self._configuration)
             self._path = self._files.makeQualified(path)
+        except Py4JJavaError as error:
+            reason = told(error)
+            way_out = "; its jars have to be named in spark-defaults.conf" if reason.startswith(_NO_JARS) else ""
+            raise OSError(f"Spark cannot use {address}: {reason}{way_out}") from error
 
     @property
     def local_path(self) -> Path | None:
@@ -147,7 +154,7 @@ class StorageFolder:
 
     def find(self, pattern: str) -> list[str]:
         """As Folder."""
-        with _as_os_error():
+        with self._as_os_error():
             found = self._files.globStatus(self._below(pattern)) or ()
             paths = [str(status.getPath().toString()) for status in found if status.isFile()]
         start = len(self.address) + 1
@@ -155,7 +162,7 @@ class StorageFolder:
 
     def read_text(self, name: str) -> str:
         """As Folder."""
-        with _as_os_error():
+        with self._as_os_error():
             if not self._files.exists(self._below(name)):
                 raise FileNotFoundError(f"{self.address}/{name}")
             stream = self._files.open(self._below(name))
@@ -168,7 +175,7 @@ class StorageFolder:
         """As Folder. Two writers at the same time are told apart as well as the storage's own rename can."""
         directory, slash, last = name.rpartition("/")
         aside = f"{directory}{slash}.{last}.{uuid.uuid4().hex}"
-        with _as_os_error():
+        with self._as_os_error():
             stream = self._files.create(self._below(aside), False)
             try:
                 stream.write(text.encode())
@@ -181,7 +188,7 @@ class StorageFolder:
 
     def delete(self, name: str) -> None:
         """As Folder."""
-        with _as_os_error():
+        with self._as_os_error():
             self._files.delete(self._below(name), True)
 
     def _rename_new(self, aside: str, name: str) -> None:
@@ -198,13 +205,12 @@ class StorageFolder:
     def _below(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    try:
-        yield
-    except Py4JJavaError as error:
-        raise OSError(str(error.java_exception.toString())) from error
+    @contextmanager
+    def _as_os_error(self) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise OSError(f"{self.address}: {told(error)}") from error
 
 
 def _array(jvm: Any, kind: Any, *values: Any) -> Any:

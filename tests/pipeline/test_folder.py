@@ -56,5 +56,12 @@ def test_a_path_and_its_address_are_the_same_directory(spark: SparkSession, tmp_
 
 
 def test_a_storage_that_is_not_there_is_said(spark: SparkSession) -> None:
-    with pytest.raises(OSError, match="nowhere"):
+    said = r"cannot use nowhere://bucket/lake: .*jars have to be named in spark-defaults\.conf$"
+    with pytest.raises(OSError, match=said):
         folder_at(spark, "nowhere://bucket/lake")
+
+
+def test_a_folder_elsewhere_that_cannot_be_written_is_said_in_one_line(spark: SparkSession) -> None:
+    with pytest.raises(OSError, match=r"^file:/dev/null/lake: \w+Exception: .+$") as caught:
+        StorageFolder(spark, "file:///dev/null/lake").write_new("1.json", "one")
+    assert len(str(caught.value).splitlines()) == 1

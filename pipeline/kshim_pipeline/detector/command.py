@@ -9,6 +9,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from kshim_pipeline.detector.incidents import incidents, written_once
 from kshim_pipeline.detector.stream import UNREAD, alert_records, open_rebalances
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
@@ -16,12 +19,14 @@ from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
 from kshim_pipeline.inputs.reachable import require_reachable
+from kshim_pipeline.java_errors import told
 from kshim_pipeline.setup.session import Jars, make_session
 from kshim_pipeline.topics import ALERTS_TOPIC, EVENTS_TOPIC, OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _SINCE: Final = "watch.json"
 _LAST_BATCH_S: Final = 10.0
@@ -58,9 +63,8 @@ def run(options: argparse.Namespace) -> int:
             f"Watching {options.bootstrap_server}; alerts are written to the topic {topic}, about {about}.", flush=True
         )
         counted, unread = _Unread(), 0
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # pyspark's cancels all jobs, which Spark takes for errors
+        # pyspark's handler cancels all jobs, which Spark takes for errors.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         while all(query.isActive for query in queries):
             time.sleep(options.every)  # an interrupt while Java is waited for ends in a traceback
             now = counted.of(queries[-1])
@@ -108,18 +112,29 @@ def watch_incidents(
 ) -> StreamingQuery:
     """The running query that tells incidents, each once. Its state is kept in a directory below `checkpoint`.
 
-    Raises PipelineError: the cluster does not answer, or no group has been there yet.
+    Raises PipelineError: the cluster does not answer, or no group has been there yet; or the checkpoint cannot be used.
     """
     topics = [OFFSETS_TOPIC, *([EVENTS_TOPIC] if has_events(spark, cluster) else [])]
     records = stream_topics(spark, cluster, topics)
-    found = incidents(records, has_events=len(topics) > 1, since_ms=_since_ms(spark, checkpoint))
-    return (
+    try:
+        since_ms = _since_ms(spark, checkpoint)
+    except OSError as error:
+        raise PipelineError(f"The checkpoint {checkpoint} cannot be used: {error}") from error
+    found = incidents(records, has_events=len(topics) > 1, since_ms=since_ms)
+    writer = (
         found.writeStream.foreachBatch(written_once(spark, cluster, alerts_topic))
         .option("checkpointLocation", f"{checkpoint}/incidents")
         .outputMode("append")
         .trigger(processingTime=f"{every_ms} milliseconds")
-        .start()
     )
+    return _started(writer, checkpoint)
+
+
+def _started(writer: DataStreamWriter, checkpoint: str) -> StreamingQuery:
+    try:
+        return writer.start()
+    except (Py4JJavaError, PySparkException) as error:
+        raise PipelineError(f"The checkpoint {checkpoint} cannot be used: {told(error)}") from error
 
 
 def _since_ms(spark: SparkSession, checkpoint: str) -> int:
@@ -143,11 +158,11 @@ def watch(
 
     Alerts are written at least once: one may be repeated after a failure.
 
-    Raises PipelineError: the cluster does not answer, or has no topic of events.
+    Raises PipelineError: the cluster does not answer, or has no topic of events; or the checkpoint cannot be used.
     """
     records = stream_topics(spark, cluster, [EVENTS_TOPIC])
     sink = {f"kafka.{key}": value for key, value in cluster.options.items()}
-    return (
+    writer = (
         alert_records(open_rebalances(records, open_after_ms=open_after_ms))
         .writeStream.format("kafka")
         .options(**sink)
@@ -156,5 +171,5 @@ def watch(
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(processingTime=f"{every_ms} milliseconds")
-        .start()
     )
+    return _started(writer, checkpoint)

@@ -15,6 +15,7 @@ from pyspark.sql import Observation
 from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs.kafka import Cluster, read_ranges
+from kshim_pipeline.java_errors import told
 from kshim_pipeline.land.batches import Batches, LandedFile, Offsets, offsets_in
 from kshim_pipeline.land.checks import Seen
 from kshim_pipeline.land.counts import Counts, observed
@@ -67,8 +68,10 @@ def land(
                 if every_s is None or interrupts.wait(every_s - (time.monotonic() - began_s)):
                     break
                 spans = copying.look().spans
-    except (Py4JJavaError, PySparkException, OSError) as error:
-        raise PipelineError(f"Landing failed: {_first_line(str(error))}") from error
+    except OSError as error:
+        raise PipelineError(f"Landing failed: {error}") from error
+    except (Py4JJavaError, PySparkException) as error:
+        raise PipelineError(f"Landing into {folder} failed: {told(error)}") from error
     finally:
         progress.done()
     if interrupts.came:
@@ -99,7 +102,7 @@ class _SparkCopying:
             write(self._spark, records, f"{self._folder}/{attempt}")
             metrics = counting.get
         except (Py4JJavaError, PySparkException) as error:
-            raise CopyFailed(f"Landing failed: {_first_line(str(error))}") from error
+            raise CopyFailed(f"Landing into {self._folder} failed: {told(error)}") from error
         return self._counts.add(metrics, offsets_in(begin, end))
 
     def rewrite(self, attempt: str, files: tuple[LandedFile, ...]) -> None:
@@ -134,7 +137,3 @@ class Interrupts:
 
     def _note(self, *_: object) -> None:
         self.came = True
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip()), text)

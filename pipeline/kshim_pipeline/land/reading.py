@@ -26,7 +26,7 @@ def landed_in(spark: SparkSession, folder: str) -> Landed:
     try:
         landed = Batches(folder_at(spark, folder)).landed()
     except OSError as error:
-        raise PipelineError(f"{folder} cannot be read: {error}", EXIT_UNAVAILABLE) from error
+        raise PipelineError(str(error), EXIT_UNAVAILABLE) from error
     if not landed.files:
         raise PipelineError(f"{folder} contains no landed records", EXIT_UNAVAILABLE)
     return landed

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs.kafka import Cluster, Identity, read_ranges
+from kshim_pipeline.java_errors import told
 from kshim_pipeline.land.batches import RECOVERY, Batch, Batches, Landed, extended, furthest
 from kshim_pipeline.land.checks import Loss, losses, require_same
 from kshim_pipeline.land.writing import landed_files, read_files, readable_records, write
@@ -73,7 +74,7 @@ def recover(spark: SparkSession, cluster: Cluster, topics: Sequence[str], folder
     try:
         return _recover(spark, cluster, topics, folder)
     except (Py4JJavaError, PySparkException, OSError) as error:
-        raise PipelineError(f"The recovery of {folder} failed: {str(error).strip().partition(chr(10))[0]}") from error
+        raise PipelineError(f"The recovery of {folder} failed: {told(error)}") from error
 
 
 def _recover(spark: SparkSession, cluster: Cluster, topics: Sequence[str], folder: str) -> Recovered:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 from kshim_pipeline.folder import Folder, LocalFolder, folder_at, is_path
 from kshim_pipeline.inputs.window import Window
 from kshim_pipeline.land.reading import landed_in, newest_record_ms
@@ -210,6 +210,8 @@ def _session(command: str, options: argparse.Namespace) -> Iterator[tuple[SparkS
     spark = session_for(f"kshim pipeline {command}", options)
     try:
         yield spark, progress
+    except OSError as error:
+        raise PipelineError(str(error), EXIT_UNAVAILABLE) from error
     finally:
         progress.done()
         spark.stop()

@@ -79,10 +79,7 @@ class Publications:
 
     def required(self) -> Publication:
         """The newest. Raises PipelineError: there is none, or it cannot be read."""
-        try:
-            newest = self.newest()
-        except OSError:
-            newest = None
+        newest = self.newest()
         if newest is None:
             address = self._folder.address
             raise PipelineError(
@@ -147,10 +144,7 @@ def published_in(folder: Folder) -> list[Publication]:
 
     Raises PipelineError: there are none, or they cannot be read.
     """
-    try:
-        newest = {name.partition("/")[0]: name for name in folder.find(f"*/{_PUBLISHED}/*.json")}
-    except OSError:
-        newest = {}
+    newest = {name.partition("/")[0]: name for name in folder.find(f"*/{_PUBLISHED}/*.json")}
     if not newest:
         return [Publications(folder).required()]
     return [(each := _read(folder, name))._replace(run=f"{day}/{each.run}") for day, name in sorted(newest.items())]

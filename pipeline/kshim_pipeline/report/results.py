@@ -149,7 +149,7 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         published = published_in(folder_at(spark, folder))
         tables, analyses, others = (_read(spark, folder, published, under) for under in (_TABLES, _ANALYSES, ""))
         fit(spark, sum(tables[name].count() for name in _MODEL))
-    except (AnalysisException, KeyError, OSError) as error:
+    except (AnalysisException, KeyError) as error:
         raise PipelineError(
             f"Not all results in {folder} are there; create them with `kshim pipeline analyse --out {folder}`",
             EXIT_UNAVAILABLE,
