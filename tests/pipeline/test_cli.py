@@ -37,6 +37,8 @@ def test_a_mistake_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
         (["analyse", "--out", "x", "--each-day", "--data-dir", "y"], "--each-day needs --landed"),
         (["analyse", "--out", "x", "--landed", ".", "--since", "2", "--until", "2"], "has to lie before --until"),
         (["report", "--out", "x", "--results", "nowhere"], "nowhere contains no results"),
+        (["report", "--out", "s3a://lake/x", "--results", "nowhere"], "s3a://lake/x: a report is written to a file of"),
+        (["report", "--out", "x", "--picture", "s3a://lake/x"], "s3a://lake/x: a report is written to a file of"),
         (
             ["report", "--out", "x", "--results", ".", "--since", "1"],
             "--since and --until choose what is read of a source",

@@ -121,6 +121,9 @@ def _say_unchanged(options: argparse.Namespace, newest: Publication) -> int:
 def report(options: argparse.Namespace) -> int:
     """Write the page."""
     require_all(options)
+    for name in ("out", "picture"):
+        if (address := getattr(options, name)) is not None and not is_path(address):
+            raise PipelineError(f"--{name} {address}: a report is written to a file of this machine", EXIT_USAGE)
     if not Path(options.out).parent.is_dir():
         raise PipelineError(f"There is no directory {Path(options.out).parent}", EXIT_USAGE)
     with _results("report", options) as (results, progress):
