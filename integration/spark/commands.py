@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
 
 from kshim_pipeline.report.stored import results_in
 
@@ -19,6 +23,22 @@ def run_pipeline(
     *arguments: str, code: int = 0, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S
 ) -> str:
     """What it wrote to stdout. Raises AssertionError, with all it said, when it ends with another `code`."""
+    return _run(arguments, code, environment, timeout_s).stdout
+
+
+def refused(
+    *arguments: str, code: int, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S
+) -> str:
+    """The sentence with which it ends. Raises AssertionError, with all it said, when it ends with another `code`."""
+    return _run(arguments, code, environment, timeout_s).stderr.splitlines()[-1]
+
+
+class _Ended(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+def _run(arguments: Sequence[str], code: int, environment: Mapping[str, str] | None, timeout_s: float) -> _Ended:
     command = subprocess.Popen(
         [_KSHIM, "pipeline", *arguments],
         env={**os.environ, **(environment or {})},
@@ -35,7 +55,7 @@ def run_pipeline(
         command.communicate()
         raise
     assert command.returncode == code, f"{arguments} ended with {command.returncode}: {stdout}{stderr}"
-    return stdout
+    return _Ended(stdout, stderr)
 
 
 def tables_in(results: Path) -> Path:
@@ -43,15 +63,29 @@ def tables_in(results: Path) -> Path:
     return results / results_in(str(results))[0].run
 
 
+def tables(results: Path) -> dict[str, list[str]]:
+    """Every table that was published in `results` by its name, rows in an order that does not depend on who wrote them."""
+    run = tables_in(results)
+    names = sorted(path.parent for path in run.rglob("_SUCCESS"))
+    return {str(name.relative_to(run)): rows(name) for name in names}
+
+
+def rows(table: Path) -> list[str]:
+    """The rows of a table as JSON, sorted."""
+    found: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
+
+
 class Pipeline:
     """A command that runs, with its JVM in a process group of its own so that both can be killed at once."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         """Start it; its output goes to `log`."""
         self._log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(
                 [_KSHIM, "pipeline", *arguments],
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,

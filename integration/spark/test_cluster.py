@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pyspark
 import pytest
 
 from integration.incidents.clock import Pace
 from integration.incidents.play import Plan, play
-from integration.spark.commands import run_pipeline, tables_in
+from integration.spark.commands import run_pipeline, tables
 from integration.spark.score import settings
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
@@ -40,18 +37,6 @@ def landed_play(directory: Path) -> Path:
     finally:
         kshim.stop()
     return directory / "landed"
-
-
-def tables(folder: Path) -> dict[str, list[str]]:
-    """Every table that was published in `folder` by its name, rows in an order that does not depend on who wrote them."""
-    run = tables_in(folder)
-    names = sorted(path.parent for path in run.rglob("_SUCCESS"))
-    return {str(name.relative_to(run)): rows(name) for name in names}
-
-
-def rows(folder: Path) -> list[str]:
-    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
-    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
 
 
 def command_of_page(number: int, cluster: StandaloneCluster, landed: Path, results: Path) -> list[str]:

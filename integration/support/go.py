@@ -58,10 +58,11 @@ def _version(path: str) -> tuple[int, ...]:
     return (int(match[1]), int(match[2])) if match else ()
 
 
-def go_program(folder: Path) -> Path:
+def go_program(folder: Path, package: str = ".") -> Path:
     """The program that the module in this folder builds to, kept in the cache by what it was made of.
 
-    Modules are fetched through Go's own ways and checked against go.sum.
+    `package` is a program of a module that `go.mod` requires, instead of that of the folder. Modules are fetched through
+    Go's own ways and checked against go.sum.
 
     Raises:
         Unavailable: no Go, or the modules cannot be had.
@@ -70,15 +71,16 @@ def go_program(folder: Path) -> Path:
     digest = hashlib.sha256()
     for source in sorted(path for pattern in ("*.go", "go.mod", "go.sum") for path in folder.glob(pattern)):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    program = cache_dir() / "go-programs" / f"{folder.name}-{digest.hexdigest()[:16]}"
+    name = folder.name if package == "." else package.rpartition("/")[2]
+    program = cache_dir() / "go-programs" / f"{name}-{digest.hexdigest()[:16]}"
     if not program.is_file():
         program.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=program.parent) as aside:
+        with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=program.parent) as aside:
             built = Path(aside, "program")
             fetched = _run("mod", "download", folder=folder)
             if fetched.returncode != 0:
                 raise Unavailable(f"Go could not fetch the modules: {fetched.stderr.strip()[-600:]}")
-            done = _run("build", "-o", str(built), ".", folder=folder)
+            done = _run("build", "-o", str(built), package, folder=folder)
             assert done.returncode == 0, f"the Go sources do not compile:\n{done.stdout}{done.stderr}"
             built.replace(program)
     return program

@@ -56,6 +56,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "long-spark": (
         "integration/spark/test_cluster.py",
         "integration/spark/test_killed_landing.py",
+        "integration/spark/test_storage.py",
         "integration/spark/test_tutorial.py",
     ),
     "long-spark-sources": (

@@ -19,14 +19,14 @@ class JavaClass(NamedTuple):
         return self.name
 
 
-class Thrown(NamedTuple):
+class Thrown:
     """As py4j shows an exception."""
 
-    name: str
-    message: str | None
-    cause: Thrown | None = None
     _target_id = "o1"
     _gateway_client = None
+
+    def __init__(self, name: str, message: str | None, cause: Thrown | None = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
 
     def getClass(self) -> JavaClass:
         return JavaClass(self.name)
