@@ -250,7 +250,7 @@ def test_what_the_storage_refuses_is_one_sentence(storage: Storage, kshim: Kshim
     assert said == f"kshim pipeline: {nowhere}"
     watch = ("watch", "--bootstrap-server", kshim.bootstrap, "--checkpoint", "s3a://nowhere/watch")
     said = refused(*watch, code=EXIT_FAILURE, environment=storage.settings)
-    assert said.endswith("The checkpoint s3a://nowhere/watch cannot be used: The specified bucket does not exist.")
+    assert said.endswith("The checkpoint cannot be used: s3a://nowhere/watch: The specified bucket does not exist.")
 
     wrong_key = environment(tmp_path / "wrong-key", storage.server.url, secret_key="wrong")
     said = refused(*land, storage.address("other"), code=EXIT_FAILURE, environment=wrong_key)

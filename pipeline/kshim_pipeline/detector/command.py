@@ -119,7 +119,7 @@ def watch_incidents(
     try:
         since_ms = _since_ms(spark, checkpoint)
     except OSError as error:
-        raise PipelineError(f"The checkpoint {checkpoint} cannot be used: {error}") from error
+        raise PipelineError(f"The checkpoint cannot be used: {error}") from error
     found = incidents(records, has_events=len(topics) > 1, since_ms=since_ms)
     writer = (
         found.writeStream.foreachBatch(written_once(spark, cluster, alerts_topic))
