@@ -185,6 +185,13 @@ _EVENT_SUBSCRIPTION: Final = StructType(
         StructField("omitted", IntegerType()),
     ]
 )
+_EVENT_TOPIC_CHANGE: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        *(StructField(name, IntegerType()) for name in ("partitions_before", "partitions")),
+        StructField("changed_ms", LongType()),
+    ]
+)
 _EVENT_RANGE: Final = StructType(
     [StructField(name, LongType()) for name in ("first_offset", "last_offset")]
     + [StructField("delivery_count", IntegerType())]
@@ -214,7 +221,7 @@ _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
     "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
     "reconciliation": _EVENT_COURSE, "activity": _EVENT_ACTIVITY, "subscription": _EVENT_SUBSCRIPTION,
-    "records": _EVENT_RECORDS,
+    "topic_changes": ArrayType(_EVENT_TOPIC_CHANGE), "records": _EVENT_RECORDS,
 }
 # fmt: on
 

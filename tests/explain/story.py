@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from kshim.explain import Incident, Known, explain
-from kshim.explain.facts import Activity, Committed, Fact, Kind, Member, Phases, Profile, Subscription
+from kshim.explain.facts import (
+    Activity,
+    Committed,
+    Fact,
+    Kind,
+    Member,
+    Phases,
+    Profile,
+    Subscription,
+    TopicChange,
+)
 
 SESSION_MS = 45_000
 REBALANCE_MS = 300_000
@@ -158,11 +168,19 @@ class Story:
         says: str | None = None,
         reason: str = "leader_rejoined",
         subscription: Subscription | None = None,
+        topic_changes: tuple[TopicChange, ...] | None = None,
     ) -> Story:
         """A member joins again, of its own accord."""
         member = self._members["billing", client][-1]
         return self._add(
-            at_ms, "billing", Kind.REQUESTED, member, client_reason=says, reason=reason, subscription=subscription
+            at_ms,
+            "billing",
+            Kind.REQUESTED,
+            member,
+            client_reason=says,
+            reason=reason,
+            subscription=subscription,
+            topic_changes=topic_changes,
         ).completes(at_ms + 3_000)
 
     def converts(self, at_ms: int, reason: str, *, group: str = "billing") -> Story:

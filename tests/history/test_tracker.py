@@ -109,6 +109,7 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
         "reconciliation": None,
         "activity": None,
         "subscription": None,
+        "topic_changes": None,
         "records": None,
         "injected_fault": None,
     }

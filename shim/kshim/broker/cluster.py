@@ -118,6 +118,7 @@ class Cluster:
         )
         self.dynamic_configs.on_broker_change.append(self.partitions.broker_configured)
         self.topics = self.partitions.topics
+        self.topics.on_changed = self._topic_changed
         self.leader_election = LeaderElection(
             self.leadership, self.topics, on_moved=self._shard_moved, report=on_defect
         )
@@ -414,6 +415,11 @@ class Cluster:
                 on_defect=self.report,
             )
         return self._history
+
+    def _topic_changed(self, name: str, partitions_before: int, partitions: int) -> None:
+        """What was done to topics before there was any group explains none of its rebalances."""
+        if self._history is not None and self._now is not None:
+            self._history.topic_changed(name, partitions_before, partitions, self._now())
 
     def tell_history(self) -> None:
         """A client asks for the topic of the history by name: have all in it that is known, if it may. Raises LogError."""

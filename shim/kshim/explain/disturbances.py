@@ -14,6 +14,7 @@ from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, DeliveryEnd, F
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.member_ids import is_made_by_client
+from kshim.explain.topic_news import unheard
 
 _USUAL_COUNT = 3
 _UNUSUAL = 2
@@ -156,7 +157,8 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         within_ms = session_ms if "cooperative" in protocol or not protocol else min(session_ms, _VIEW_MS)
         follows = changed_ms is not None and fact.ts_ms - changed_ms <= within_ms
         is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
-        is_told = fact.reason in TOLD_BY_BROKER
+        # Somebody has to be the first who notices that a topic has grown.
+        is_told = fact.reason in TOLD_BY_BROKER or any(change.has_grown for change in unheard(fact, group))
         if fact.reason == _RESOLVED and changed_ms is not None and fact.ts_ms - changed_ms <= HEARTBEAT_MS:
             continue  # a new member has brought its expression
         if fact.reason == _CHANGED and not is_changed and follows:

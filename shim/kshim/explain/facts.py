@@ -134,6 +134,30 @@ class Subscription(NamedTuple):
     assignors: tuple[str, ...] = ()
 
 
+class TopicChange(NamedTuple):
+    """A topic was created (it had 0 partitions before), deleted (it has 0 now) or got partitions."""
+
+    topic: str
+    partitions_before: int
+    partitions: int
+    changed_ms: int
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it got partitions."""
+        return 0 < self.partitions_before < self.partitions
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was created."""
+        return self.partitions_before == 0
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it was deleted."""
+        return self.partitions == 0
+
+
 class Moved(NamedTuple):
     """An active task of a streams group that went from one member to another. `had_state`: the other one had kept its state."""
 
@@ -254,6 +278,8 @@ class Fact(NamedTuple):
     state: str | None = None
     activity: Activity | None = None
     subscription: Subscription | None = None
+    topic_changes: tuple[TopicChange, ...] | None = None
+    """Of a request: what was done to the topics of the group in the ten minutes before, in order of time; None: it is not known."""
     phases: Phases | None = None
     committed: Committed | None = None
     told_ms: int | None = None

@@ -22,6 +22,7 @@ from kshim.history.course import Arrival, Course, Ending, Why
 from kshim.history.epoch_course import Reconciliation
 from kshim.history.event import HistoryEvent
 from kshim.history.group_history import GroupHistory
+from kshim.history.topic_changes import TopicChange
 
 
 class InjectedFault(NamedTuple):
@@ -42,11 +43,12 @@ class FaultsOfGroup:
 
 
 class Emitter:
-    """Makes events of one run and hands them over. `broker` and `activity` are those of the event that is followed."""
+    """Makes events of one run and hands them over. `broker`, `activity` and `topic_changes` are those of the event that is followed."""
 
     def __init__(self, hand_over: Callable[[HistoryEvent], None], *, run: str) -> None:
         self.broker = -1
         self.activity: Activity | None = None
+        self.topic_changes: tuple[TopicChange, ...] = ()
         self._hand_over = hand_over
         self._run = run
         self._number = 0
@@ -106,6 +108,7 @@ class Emitter:
                 reconciliation,
                 offer,
                 records,
+                self.topic_changes if type_ == "rebalance_started" else None,
             )
         )
 

@@ -17,6 +17,7 @@ from kshim.history.json_parts import number, text
 from kshim.history.records import records_json
 from kshim.history.subscription import subscription_json
 from kshim.history.timeline import Timeline
+from kshim.history.topic_changes import TopicChange, topic_changes_json
 
 EVENT_VERSION: Final = 2
 
@@ -51,6 +52,7 @@ class HistoryEvent(NamedTuple):
     offer: Offer | Wish | None = None
     """Whose subscription is read when the JSON is."""
     records: DeliveryFailed | None = None
+    topic_changes: tuple[TopicChange, ...] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -62,6 +64,8 @@ class HistoryEvent(NamedTuple):
             size_bytes += 300 + 150 * len(self.records.ranges)
         if self.offer is not None:  # what was before may be shared with another event, and the names with the group
             size_bytes += 200 + self.offer.size_bytes
+        if self.topic_changes:
+            size_bytes += 150 * len(self.topic_changes)
         return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
 
     @property
@@ -90,7 +94,8 @@ class HistoryEvent(NamedTuple):
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{text(self.replaced_member_id)},'
             f'{self._timeline_json()},"reconciliation":{reconciliation_json(self.reconciliation)},'
             f'"activity":{activity_json(self.activity)},'
-            f'"subscription":{subscription_json(self.offer)},"records":{records_json(self.records)},'
+            f'"subscription":{subscription_json(self.offer)},"topic_changes":{topic_changes_json(self.topic_changes)},'
+            f'"records":{records_json(self.records)},'
             f'"injected_fault":{text(self.injected_fault)}}}'
         )
         return document.encode(

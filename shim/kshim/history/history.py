@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.events import (
     EpochRaised,
@@ -15,11 +16,15 @@ from kshim.coordinator.groups.events import (
     MemberAdded,
     MemberRemoved,
     MemberReplaced,
+    Offer,
+    Transition,
 )
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.history.emitter import InjectedFault
 from kshim.history.ring import Ring
+from kshim.history.subscription import topics_of
 from kshim.history.topic import EventsTopic
+from kshim.history.topic_changes import TopicChange, TopicChanges
 from kshim.history.tracker import BrokerStopping, Tracker
 from kshim.partitions.internal_topics import EVENTS_TOPIC
 
@@ -76,7 +81,8 @@ class History:
         self._on_defect = on_defect
         self._broker_of = broker_of
         self._activities = activities
-        self._pending: list[tuple[Event | InjectedFault, int, Activity | None]] = []
+        self._topic_changes = TopicChanges()
+        self._pending: list[tuple[Event | InjectedFault, int, Activity | None, tuple[TopicChange, ...]]] = []
         self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
         self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
         topic.before_writing = self._follow
@@ -122,7 +128,8 @@ class History:
         if type(event) not in self._tracker.followers:
             return
         activity = self._activity(event) if isinstance(event, _OF_PROCESSES) else None
-        self._pending.append((event, self._broker_of(event.partition), activity))
+        changes = self._changes_before(event) if self._topic_changes else ()
+        self._pending.append((event, self._broker_of(event.partition), activity, changes))
         if self.is_told:
             self._topic.expect()
             self._learn(event)
@@ -131,9 +138,13 @@ class History:
 
     def fault_injected(self, group_id: str, name: str) -> None:
         """A fault acted on a request of a group: its next events name it."""
-        self._pending.append((InjectedFault(group_id, name), -1, None))
+        self._pending.append((InjectedFault(group_id, name), -1, None, ()))
         if len(self._pending) >= PENDING_MAX_EVENTS:
             self._follow()
+
+    def topic_changed(self, topic: str, partitions_before: int, partitions: int, now: Now) -> None:
+        """A topic was created (0 before), deleted (0 now) or got partitions."""
+        self._topic_changes.add(topic, partitions_before, partitions, now)
 
     def stopping(self, groups: Iterable[AnyGroup], now: Now) -> None:
         """The broker is being stopped in good order: say so in the topic of each group that has members."""
@@ -169,9 +180,9 @@ class History:
     def _follow(self) -> None:
         pending, self._pending = self._pending, []
         self.followed_count += len(pending)
-        for event, broker, activity in pending:
+        for event, broker, activity, changes in pending:
             try:
-                self._tracker.observe(event, broker, activity)
+                self._tracker.observe(event, broker, activity, changes)
             except Exception as error:  # one event that cannot be followed must not cost the others
                 self._on_defect(error, event)
 
@@ -183,6 +194,18 @@ class History:
         if not isinstance(event, MemberAdded):
             self._activities.forget(member_id)
         return activity
+
+    def _changes_before(self, event: Event) -> tuple[TopicChange, ...]:
+        """Of topics that the group reads, or the member that joined again, if the event begins a rebalance."""
+        if not isinstance(event, (Transition, EpochRaised)):
+            return ()
+        if isinstance(event, Transition) and event.new is not GroupState.PREPARING_REBALANCE:
+            return ()
+        group = self._find_group(event.group_id)
+        wanted = (topics_of(event.offer) if isinstance(event.offer, Offer) else None) or ()
+        return self._topic_changes.until(
+            event.now, lambda topic: topic in wanted or (group is not None and group.is_subscribed_to(topic))
+        )
 
     def _learn(self, event: Event) -> None:
         """Check whether the group of an event reads the topic, while its members still exist."""

@@ -29,7 +29,7 @@ def subscription_of(offer: Offer | Wish) -> Subscription | None:
         assignors = () if offer.assignor is None else (offer.assignor,)
         before = None if offer.before is None else frozenset(offer.before)
         return _compared(frozenset(offer.topics), before, assignors)
-    topics = _topics(offer.protocols)
+    topics = topics_of(offer)
     if topics is None:
         return None
     return _compared(topics, None if offer.before is None else _topics(offer.before), tuple(offer.protocols))
@@ -48,6 +48,11 @@ def subscription_json(offer: Offer | Wish | None) -> str:
     """As in an event."""
     found = None if offer is None else subscription_of(offer)
     return "null" if found is None else json.dumps(found._asdict(), separators=(",", ":"), ensure_ascii=False)
+
+
+def topics_of(offer: Offer) -> frozenset[str] | None:
+    """What a JoinGroup subscribes to; None if it cannot be read."""
+    return _topics(offer.protocols)
 
 
 def _topics(protocols: Mapping[str, bytes]) -> frozenset[str] | None:

@@ -41,6 +41,7 @@ from kshim.history.epoch_tracker import EpochTracker
 from kshim.history.event import HistoryEvent
 from kshim.history.group_history import GroupHistory
 from kshim.history.keywords import ADMIN, ADMIN_LEAVE_REASON, CONVERTED, LOADED, REASONS, STOPPING
+from kshim.history.topic_changes import TopicChange
 from kshim.share_partitions.troubles import DELIVERY_LIMIT, REJECTED, RENEWED
 from kshim.wording import counted
 
@@ -98,14 +99,24 @@ class Tracker:
         }
         """The events that mean something to history, and what is made of them."""
 
-    def observe(self, event: Event | InjectedFault, broker: int, activity: Activity | None = None) -> None:
-        """Follow one event of the coordinator; `broker` is the node id of that coordinator, `activity` that of the member."""
+    def observe(
+        self,
+        event: Event | InjectedFault,
+        broker: int,
+        activity: Activity | None = None,
+        topic_changes: tuple[TopicChange, ...] = (),
+    ) -> None:
+        """Follow one event of the coordinator; `broker` is the node id of that coordinator, `activity` that of the member.
+
+        `topic_changes`: of late, of what the group reads, if the event begins a rebalance.
+        """
         follow = self.followers.get(type(event))
         if follow is None:
             if isinstance(event, InjectedFault):
                 self._emitter.fault_injected(event)
             return
         self._emitter.broker, self._emitter.activity = broker, activity
+        self._emitter.topic_changes = topic_changes
         assert isinstance(event, GroupEvent)
         group = self.groups.get(event.group_id)
         if group is None:

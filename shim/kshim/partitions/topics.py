@@ -53,6 +53,8 @@ class Topics:
         self._alike: dict[str, list[str]] = {}
         self.version = 0
         """Another one after each change of what topics and partitions there are."""
+        self.on_changed: Callable[[str, int, int], None] = lambda name, partitions_before, partitions: None
+        """Called after a topic was created (0 partitions before), deleted (0 now) or got partitions."""
         self._leadership = leadership
         self.operation = Operations()
         """Those of the cluster: each is done by calling this."""
@@ -122,6 +124,8 @@ class Topics:
                 for topic in topics:
                     self._drop(topic)
                 raise
+        for topic in topics:
+            self.on_changed(topic.name, 0, len(topic.partitions))
         return topics
 
     def alike(self, name: str) -> Iterable[str]:
@@ -137,6 +141,7 @@ class Topics:
         except LogError:
             del topic.partitions[old_count:]
             raise
+        self.on_changed(topic.name, old_count, partition_count)
 
     def delete_all(self, topics: Sequence[Topic]) -> None:
         """Remove topics and their records, or none; waiting Fetches are answered. Raises LogError.
@@ -151,6 +156,8 @@ class Topics:
             for topic in topics:
                 self._enter(topic)
             raise
+        for topic in topics:
+            self.on_changed(topic.name, len(topic.partitions), 0)
         for topic in topics:
             for partition in topic.partitions:
                 partition.forget()

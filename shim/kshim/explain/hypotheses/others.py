@@ -11,9 +11,13 @@ from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import START_MS, Kind, Known
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
+from kshim.explain.topic_news import is_due_to_topics, is_unchanged, texts_of, unheard
 from kshim.explain.weigh import Evidence, Step
 
 EMPTY = "the group had no members"
+_OF_TOPICS = ("topics_changed", "expression_resolved")
+_NONE_CREATED = "what it added had not been created in the ten minutes before"
+_NO_NEWS = "none of its topics had been created, deleted or given partitions in the ten minutes before"
 
 
 def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
@@ -107,11 +111,14 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
 def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
     if disturbance.fact.reason in TOLD_BY_BROKER:
         cause, text = TOLD_BY_BROKER[disturbance.fact.reason]
-        yield Candidate(cause, (disturbance,), (Evidence(text, Step.MUST),))
+        news = list(unheard(disturbance.fact, group)) if disturbance.fact.reason in _OF_TOPICS else []
+        yield Candidate(cause, (disturbance,), (Evidence(texts_of(news) if news else text, Step.MUST),))
         return
     reason = disturbance.fact.says
     subscription = disturbance.fact.subscription
     changed = subscription is not None and bool(subscription.added or subscription.removed)
+    by_topics = is_due_to_topics(disturbance.fact)
+    news = [change for change in unheard(disturbance.fact, group) if not change.is_new or not by_topics]
 
     def told(meaning: Says, text: str) -> list[Evidence]:
         return [Evidence(f"it said that {text}", Step.MUST)] if reason is meaning else []
@@ -121,7 +128,9 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         (disturbance,),
         (
             *told(Says.METADATA_CHANGED, "its topics had changed"),
-            *([Evidence("its subscription changed", Step.MUST_NOT)] if changed else []),
+            *([Evidence("its subscription changed", Step.MUST_NOT)] if changed and not (by_topics and news) else []),
+            *([Evidence(texts_of(news), Step.MUST)] if news else []),
+            *([Evidence(_NO_NEWS, Step.UNLIKELY)] if is_unchanged(disturbance.fact) else []),
             *([Evidence("it said that there were more topics", Step.UNLIKELY)] if reason is Says.TOPICS_FOUND else []),
             *(
                 [Evidence("the leader joined again", Step.LIKELY)]
@@ -132,12 +141,18 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         prior=-1.0,
     )
     of_change = told(Says.SUBSCRIPTION_CHANGED, "its subscription had changed")
-    if changed:
+    by_pattern = Evidence("its subscription changed as topics were created or deleted", Step.UNLIKELY)
+    if changed and not by_topics:
         of_change.append(Evidence("its subscription changed", Step.MUST))
     elif subscription is not None:
         of_change.append(Evidence("its subscription is the same", Step.UNLIKELY))
-    yield Candidate(Cause.SUBSCRIPTION_CHANGED, (disturbance,), tuple(of_change), prior=-1.0)
+    of_own = [*of_change, by_pattern] if by_topics else of_change
+    yield Candidate(Cause.SUBSCRIPTION_CHANGED, (disturbance,), tuple(of_own), prior=-1.0)
     of_topic = told(Says.TOPICS_FOUND, "there were more topics to consume")
+    if (new := _added_of_new(disturbance)) is not None:
+        of_topic.append(Evidence(new, Step.MUST))
+    elif changed and disturbance.fact.topic_changes is not None:
+        of_topic.append(Evidence(_NONE_CREATED, Step.UNLIKELY))
     yield Candidate(
         Cause.TOPIC_CREATED,
         (disturbance,),
@@ -146,7 +161,17 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     )
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
     of_force += told(Says.OWN_WORDS, "its application had a reason of its own")
+    if is_unchanged(disturbance.fact) and not changed and disturbance.fact.reason == "leader_rejoined":
+        of_force.append(Evidence(_NO_NEWS, Step.LIKELY))
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)
+
+
+def _added_of_new(disturbance: Disturbance) -> str | None:
+    """That the topics that it added were new, if all of them were."""
+    subscription = disturbance.fact.subscription
+    if subscription is None or subscription.removed or not is_due_to_topics(disturbance.fact):
+        return None
+    return texts_of(change for change in disturbance.fact.topic_changes or () if change.topic in subscription.added)
 
 
 def _of_pattern(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Evidence]:

@@ -14,6 +14,7 @@ from kshim.explain.hypotheses.others import is_foreign, topics_of
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.successors import stem
+from kshim.explain.topic_news import is_due_to_topics, texts_of
 from kshim.explain.weigh import Evidence, Step
 
 
@@ -113,7 +114,18 @@ def _topic(chain: Sequence[Disturbance]) -> Iterator[Candidate]:
         ]
         if names:
             evidence.append(Evidence("they added the same topics", Step.MUST))
+        if (new := _new(mine)) is not None:
+            evidence.append(Evidence(new, Step.MUST))
         yield Candidate(Cause.TOPIC_CREATED, tuple(mine), tuple(evidence), prior=-2.0)
+
+
+def _new(adding: Sequence[Disturbance]) -> str | None:
+    """That what all of them added was created, if it was."""
+    if not all(is_due_to_topics(each.fact) for each in adding):
+        return None
+    names = {name for each in adding for name in _added(each)}
+    changes = {change for each in adding for change in each.fact.topic_changes or () if change.topic in names}
+    return texts_of(sorted(changes, key=lambda change: change.changed_ms))
 
 
 def _added(each: Disturbance) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kshim.explain.facts import (
     Range,
     Records,
     Subscription,
+    TopicChange,
 )
 
 Event = Mapping[str, Any]
@@ -55,7 +56,7 @@ _OF_RECORDS = (Kind.RETURNED, Kind.ARCHIVED, Kind.HELD)
 def fact_of_event(event: Event) -> Fact | None:
     """The fact in an event; None if it adds nothing to others.
 
-    `activity` and `subscription` are newer than other fields, and may be absent.
+    `activity`, `subscription` and `topic_changes` are newer than other fields, and may be absent.
     """
     kind = _kind(event)
     records = _records(event.get("records"))
@@ -74,6 +75,7 @@ def fact_of_event(event: Event) -> Fact | None:
         state=event["state_from"],
         activity=_activity(event["run"], event.get("activity")),
         subscription=_subscription(event.get("subscription")),
+        topic_changes=_topic_changes(event.get("topic_changes")) if kind is Kind.REQUESTED else None,
         committed=_committed(event.get("activity")),
         phases=_phases(event) if kind in (Kind.JOIN_COMPLETED, Kind.COMPLETED) else None,
         records=records,
@@ -215,6 +217,11 @@ def _fetch_ms(last_fetch_ms: int | None, closed_ms: int | None) -> int | None:
     if last_fetch_ms is None or closed_ms is None or last_fetch_ms <= closed_ms + HEARTBEAT_MS:
         return last_fetch_ms
     return None
+
+
+def _topic_changes(rows: Sequence[Mapping[str, Any]] | None) -> tuple[TopicChange, ...] | None:
+    """Events of earlier versions do not tell of them."""
+    return None if rows is None else tuple(TopicChange(*(row[name] for name in TopicChange._fields)) for row in rows)
 
 
 def _subscription(row: Mapping[str, Any] | None) -> Subscription | None:
