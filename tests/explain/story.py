@@ -101,6 +101,19 @@ class Story:
         phases = Phases(join_ms, None, None, None, None, None)
         return self._add(at_ms, "billing", Kind.JOIN_COMPLETED, None, phases=phases)
 
+    def is_refused(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        host: str = "10.0.0.1",
+        reason: str = "inconsistent_group_protocol",
+        subscription: Subscription | None = None,
+    ) -> Story:
+        """A client that is no member asks to join, and may not."""
+        member = Member("", None, client, host)
+        return self._add(at_ms, "billing", Kind.NOT_ADMITTED, member, reason=reason, subscription=subscription)
+
     def member(self, client: str) -> Member:
         """The member that a client of the group `billing` is now."""
         return self._members["billing", client][-1]

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.explain.facts import Kind, Subscription
+from kshim.explain.facts import Kind, Subscription, TopicChange
 from tests.explain.story import SECOND, Story, activity
 
 CLIENTS = ("a-1", "a-2", "b", "rdkafka")
@@ -16,7 +16,9 @@ TIMES_MS = st.sampled_from((0, 1, 300, SECOND, 4 * SECOND, 11 * SECOND, 70 * SEC
 
 Step = tuple[str, int, str, str, bool, str | None, str]
 STEP = st.tuples(
-    st.sampled_from(("join", "leave", "expire", "remove", "replace", "request", "load", "stop", "refuse", "complete")),
+    st.sampled_from(
+        ("join", "leave", "expire", "remove", "replace", "request", "load", "stop", "refuse", "bar", "complete")
+    ),
     TIMES_MS,
     st.sampled_from(CLIENTS),
     st.sampled_from(("billing", "orders")),
@@ -58,7 +60,8 @@ def told(steps: list[Step]) -> Story:
                 story.replaces(at_ms, client, group=group, activity=known, says=word)
             case "request" if members and group == "billing":
                 subscription = Subscription(("t",), ("t",) if flag else (), ()) if word else None
-                story.requests(at_ms, client, says=word, subscription=subscription)
+                changes = None if word == "unseen" else (TopicChange("t", int(flag), 2, at_ms),) if flag else ()
+                story.requests(at_ms, client, says=word, subscription=subscription, topic_changes=changes)
             case "load":
                 story.loads(at_ms, group=group)
             case "stop":
@@ -66,6 +69,10 @@ def told(steps: list[Step]) -> Story:
             case "refuse" if members and members[0].instance_id:
                 asking = members[0] if flag else members[0]._replace(member_id=member_id)
                 story._add(at_ms, group, Kind.REFUSED, asking, reason="unreleased_instance_id")
+            case "bar" if group == "billing":
+                offered = Subscription(("t",), assignors=("range",)) if flag else None
+                reason = "other_protocol_type" if word else "inconsistent_group_protocol"
+                story.is_refused(at_ms, client, reason=reason, subscription=offered)
             case "complete":
                 story.completes(at_ms, group=group, wait_ms=after_ms, waited_for=client if members else None)
             case _:  # nobody is there to whom it could happen

@@ -542,3 +542,36 @@ def test_a_member_that_was_lost_and_is_still_there_is_told_of() -> None:
         "unknown_member_id",
         sim["a"].member_id,
     )
+
+
+def test_who_offers_no_assignor_that_all_members_have_is_told_of_once_in_ten_seconds() -> None:
+    sim = a_group().stable("a", protocols={"range": subscription("orders")})
+    before = len(told(sim))
+    stranger = sim.peer("b", protocols={"sticky": subscription("orders")})
+    for pause_ms in (0, 5_000, 4_999, 1):
+        sim.pass_ms(pause_ms)
+        sim["a"].heartbeat()
+        stranger.send_join()
+    first, second = [event for event in told(sim, before) if event["type"] == "member_refused"]
+    assert (first["reason"], first["trigger"]["client_id"]) == ("inconsistent_group_protocol", "b")
+    assert first["reason_text"] == "its protocols are sticky, and all members of the group have range"
+    assert first["subscription"]["assignors"] == ["sticky"]
+    assert second["mono_ms"] - first["mono_ms"] == 10_000
+
+
+def test_who_does_not_fit_into_a_group_is_told_of() -> None:
+    sim = a_group(group_max_size=1).stable("a")
+    before = len(told(sim))
+    sim.peer("b").send_join()
+    refused = only(told(sim, before), "member_refused")
+    assert (refused["reason"], refused["trigger"]["client_id"]) == ("group_max_size_reached", "b")
+    assert refused["reason_text"] == "group.max.size is 1"
+
+
+def test_a_worker_of_connect_in_a_group_of_consumers_is_told_of_without_a_subscription() -> None:
+    sim = a_group().stable("a")
+    before = len(told(sim))
+    sim.peer("w", protocol_type="connect").send_join()
+    refused = only(told(sim, before), "member_refused")
+    assert refused["subscription"] is None
+    assert refused["reason_text"] == "it has the protocol type connect, and the group consumer"

@@ -10,7 +10,18 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says
-from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, DeliveryEnd, Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import (
+    BEGINS_MS,
+    HEARTBEAT_MS,
+    POLL_MS,
+    RETURN_MS,
+    DeliveryEnd,
+    Fact,
+    Kind,
+    Known,
+    Member,
+    Phases,
+)
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.member_ids import is_made_by_client
@@ -51,6 +62,8 @@ class What(Enum):
     LOADED = "loaded"
     REFUSED = "refused"
     """A process asked again and again for the instance id of a living one."""
+    NOT_ADMITTED = "not admitted"
+    """A process asked, perhaps again and again, to join, and may not."""
     GREW = "topics grew"
     """More partitions of a topic were assigned than ever before."""
     LOCKS_ENDED = "locks ended"
@@ -99,6 +112,7 @@ def disturbances(group: Group, known: Known) -> list[Disturbance]:
         *_loads(group),
         *_late(group),
         *_refused(group, known),
+        *_not_admitted(group),
         *_of_records(group, known),
     ]
     return sorted(found, key=lambda each: (each.from_ms, each.to_ms))
@@ -149,7 +163,8 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         if number in grown:
             # Whoever asked for the rebalance did it for that, and whoever did not ask had not yet.
             request = grown[number]
-            yield Disturbance(What.GREW, group.name, request.ts_ms, fact.ts_ms, fact, group.life_of(request.member))
+            told = request if request.topic_changes else fact
+            yield Disturbance(What.GREW, group.name, request.ts_ms, fact.ts_ms, told, group.life_of(request.member))
         if fact.kind is not Kind.REQUESTED or id(fact) in asking or _is_of_unknown_topics(fact):
             continue
         session_ms = known.session_ms(fact.member.member_id if fact.member else None)
@@ -315,6 +330,22 @@ def _refused(group: Group, known: Known) -> Iterator[Disturbance]:
                 part = []
             if fact is not None:
                 part.append(fact)
+
+
+def _not_admitted(group: Group) -> Iterator[Disturbance]:
+    """Requests of clients that may not join, until nothing was heard of one for a minute."""
+    of_clients: dict[str, list[Fact]] = {}
+    for fact in group.facts:
+        if fact.kind is Kind.NOT_ADMITTED and fact.member is not None:
+            of_clients.setdefault(fact.member.name, []).append(fact)
+    for facts in of_clients.values():
+        parts: list[list[Fact]] = []
+        for fact in facts:
+            if not parts or fact.ts_ms - parts[-1][-1].ts_ms > RETURN_MS:
+                parts.append([])
+            parts[-1].append(fact)
+        for part in parts:
+            yield Disturbance(What.NOT_ADMITTED, group.name, part[0].ts_ms, part[-1].ts_ms, part[0])
 
 
 def _of_records(group: Group, known: Known) -> Iterator[Disturbance]:

@@ -56,7 +56,7 @@ def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> It
     """One for each group with a rebalance in that time, or just after it."""
     by_group: dict[str, list[Disturbance]] = {}
     for each in explained:
-        if each.fact.records is not None:
+        if each.fact.records is not None or each.what is What.NOT_ADMITTED:
             continue  # nobody waits for these
         by_group.setdefault(each.group, []).append(each)
     for name, mine in by_group.items():

@@ -45,6 +45,9 @@ CLOSED = "closed"
 FORGOTTEN = "forgotten"
 """Reason of a load: members had joined for the first time, and the coordinator was stopped before there was a record of them."""
 
+OTHER_TYPE = "other_protocol_type"
+"""Reason for which a process may not join: it is no consumer and the members are, or the other way round."""
+
 STREAMS, SHARE = "streams", "share"
 """Types of groups, as the broker says them, that differ from groups of consumers."""
 
@@ -72,6 +75,8 @@ class Kind(Enum):
     """A static member of the new protocol left for now: it says so when it is stopped, and stays a member for its session."""
     REFUSED = "refused"
     """A process, which is no member, asked for an instance id whose owner has not left, and did not get it."""
+    NOT_ADMITTED = "not admitted"
+    """A process asked to join, and may not: it has no assignor that all members have, or is no consumer as they are."""
     HEARD = "heard"
     """The process of a member that was replaced, or whose session had expired, sent a request with its old member id."""
     LOADED = "loaded"

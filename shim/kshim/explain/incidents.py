@@ -510,7 +510,8 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
 def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
     slow = [each for each in explained if each.what is What.SLOW_JOIN] if cause is Cause.SLOW_POLL else []
     if cause is Cause.SHARED_GROUP_ID:
-        explained = [each for each in explained if each.what is What.ARRIVED]  # the others suffer from it
+        # The others suffer from it.
+        explained = [each for each in explained if each.what in (What.ARRIVED, What.NOT_ADMITTED)]
     names = {each.name for each in slow or explained if each.name and each.what is not What.LOADED}
     if cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
         # Each process may have a name of its own, and the one that is there now has not ended.

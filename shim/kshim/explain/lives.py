@@ -151,6 +151,8 @@ class Group:
             case Kind.HEARD:
                 if (heard := self.life_of(fact.member)) is not None:
                     heard.heard_after_ms = fact.ts_ms
+            case Kind.NOT_ADMITTED:
+                pass  # it is no member
             case Kind.REFUSED:
                 self._refuse(fact, fact.member.instance_id)
             case kind if kind in _DEPARTURES:

@@ -126,6 +126,21 @@ _LEAVE = (
 _NOT_BACK = "{who} stood still for longer than its session timeout and was removed; it has not joined again."
 
 
+_NOT_ADMITTED = {
+    Cause.ASSIGNOR_CHANGED: "{clients} could not join {groups}: the assignors that they offer are not those that all members have.",
+    Cause.SHARED_GROUP_ID: "Two applications use the group id {groups}: {clients} are of another kind than its members, and could not join.",
+}
+_TWO_STEPS = (
+    "Change assignors in two deployments: offer the new one and the old one in partition.assignment.strategy first, "
+    "and then the new one alone."
+)
+
+
+def _could_not_join(incident: Incident) -> bool:
+    """Whether some clients were refused."""
+    return any(each.what is What.NOT_ADMITTED for each in incident.disturbances)
+
+
 def sentence(incident: Incident) -> str:
     """What happened, in one sentence."""
     names = list(incident.clients)
@@ -146,6 +161,8 @@ def sentence(incident: Incident) -> str:
         text = _NOT_BACK
     if incident.cause is Cause.SCALE_DOWN and _left_none(incident):
         text = _DID_NOT_LEAVE
+    if _could_not_join(incident) and not any(each.what is What.REPLACED or each.life for each in incident.disturbances):
+        text = _NOT_ADMITTED[incident.cause]
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),
         clients=_listed(names) or "its members",
@@ -221,6 +238,8 @@ def advice(incident: Incident) -> str | None:
     text = _ADVICE_OF.get(group_type or "", _ADVICE).get(incident.cause, "")
     if incident.cause is Cause.SCALE_DOWN and _left_none(incident):
         text = _LEAVE
+    if incident.cause is Cause.ASSIGNOR_CHANGED and _could_not_join(incident):
+        text = _TWO_STEPS
     if group_type == STREAMS and any(not each.had_state for effect in incident.effects for each in effect.moved):
         text += _RESTORING
     session_ms, rebalance_ms = incident.timeouts

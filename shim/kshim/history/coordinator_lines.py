@@ -147,8 +147,8 @@ def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberR
                 f"{group}[MemberId {member.member_id}] Member is at epoch {event.epoch} in state {event.new.name}: "
                 f"received={received}, revoked={revoked}, to revoke={to_revoke}."
             )
-        case MemberRefused(error=ErrorCode.UNKNOWN_MEMBER_ID):
-            return None  # of a classic group, for which Kafka has no line
+        case MemberRefused(state=GroupState()):
+            return None  # Kafka has no line for it
         case MemberRefused(error=ErrorCode.UNRELEASED_INSTANCE_ID, detail=detail):
             return f"{group} {detail}"
         case MemberRefused(member=member):

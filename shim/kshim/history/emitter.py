@@ -136,7 +136,7 @@ class Emitter:
             replaced_member_id=replaced_member_id,
             activity=self.activity,
             reconciliation=reconciliation,
-            offer=event.offer if isinstance(event, (MemberAdded, MemberReplaced)) else None,
+            offer=event.offer if isinstance(event, (MemberAdded, MemberReplaced, MemberRefused)) else None,
             records=event if isinstance(event, DeliveryFailed) else None,
         )
 

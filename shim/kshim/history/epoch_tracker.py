@@ -126,6 +126,8 @@ class EpochTracker:
 
     def member_refused(self, event: MemberRefused, group: GroupHistory) -> None:
         """A request of a member was answered with an error."""
+        if group.is_refused_again(event):
+            return
         self._emitter.emit_of_member("member_refused", REFUSED[event.error], event, group, text=event.detail)
 
     def has_no_owner(

@@ -6,7 +6,15 @@ from typing import Final
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
-from kshim.coordinator.groups.events import AnyGroupState, Cause, EpochRaised, GroupEvent, MemberRef, Transition
+from kshim.coordinator.groups.events import (
+    AnyGroupState,
+    Cause,
+    EpochRaised,
+    GroupEvent,
+    MemberRef,
+    MemberRefused,
+    Transition,
+)
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind
 from kshim.coordinator.groups.share.state import ShareGroupState
 from kshim.coordinator.groups.streams.state import StreamsGroupState
@@ -14,6 +22,7 @@ from kshim.history.course import About, Ending, Why
 from kshim.history.epoch_course import EpochCourse
 from kshim.history.keywords import ADMIN, REASONS
 from kshim.history.timeline import Timeline
+from kshim_protocol.errors import ErrorCode
 
 _TYPES: Final = {
     GroupState: GroupKind.CLASSIC.value,
@@ -27,6 +36,11 @@ PROTOCOL_TYPES: Final = {
     GroupKind.STREAMS.value: GroupKind.STREAMS.value,
 }
 """What members of a group with epochs speak, by its type."""
+
+_MAY_NOT_JOIN: Final = (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_MAX_SIZE_REACHED)
+_TOLD_AGAIN_MS: Final = 10_000
+_REFUSED_MAX: Final = 100
+"""So many clients are remembered that may not join, the newest."""
 
 
 class GroupHistory:
@@ -44,6 +58,7 @@ class GroupHistory:
         "last",
         "protocol_type",
         "rebalance",
+        "refused",
         "seq",
         "type",
         "unowned",
@@ -60,6 +75,7 @@ class GroupHistory:
         self.rebalance: Timeline | None = None
         self.last: Timeline | None = None
         self.admin_removed_id: str | None = None
+        self.refused: dict[tuple[str, str, str], int] | None = None
 
     def is_in(self, state: AnyGroupState) -> None:
         """The group is of the type that has this state."""
@@ -72,6 +88,22 @@ class GroupHistory:
     def why(self, event: GroupEvent, reason: str, text: str = "", trigger: MemberRef | None = None) -> Why:
         """What an event is about that is none of a rebalance."""
         return Why(about=self.about(event.generation_id, reason, text, trigger))
+
+    def is_refused_again(self, event: MemberRefused) -> bool:
+        """Whether it was told within ten seconds that this client may not join: some ask again and again."""
+        if event.error not in _MAY_NOT_JOIN:
+            return False
+        client = (event.member.client_id, event.member.client_host, event.error.name)
+        told_ms = None if self.refused is None else self.refused.pop(client, None)
+        if self.refused is None:
+            self.refused = {}
+        if told_ms is not None and event.now.mono_ms - told_ms < _TOLD_AGAIN_MS:
+            self.refused[client] = told_ms
+            return True
+        if len(self.refused) == _REFUSED_MAX:
+            del self.refused[next(iter(self.refused))]
+        self.refused[client] = event.now.mono_ms
+        return False
 
     def ending(self, event: Transition | EpochRaised) -> Ending:
         """Why a transition happened, as the history puts it."""

@@ -49,6 +49,8 @@ REFUSED: Final = {
     ErrorCode.FENCED_INSTANCE_ID: "fenced_instance_id",
     ErrorCode.UNRELEASED_INSTANCE_ID: "unreleased_instance_id",
     ErrorCode.UNKNOWN_MEMBER_ID: "unknown_member_id",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "inconsistent_group_protocol",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "group_max_size_reached",
 }
 """By the error that a request was answered with."""
 KEYWORDS: Final = frozenset(

@@ -330,13 +330,15 @@ class MemberRefused(GroupEvent):
     """A request was refused with `error`, which changes nothing in the group.
 
     In groups with epochs a heartbeat came with an epoch or instance id that is not the member's. In classic groups it is the first
-    request of a member since it was removed because nothing was heard of it: UNKNOWN_MEMBER_ID.
+    request of a member since it was removed because nothing was heard of it (UNKNOWN_MEMBER_ID), or a JoinGroup: its `offer` has no
+    protocol that all members have (INCONSISTENT_GROUP_PROTOCOL), or the group is full (GROUP_MAX_SIZE_REACHED).
     """
 
     state: AnyGroupState
     member: MemberRef
     error: ErrorCode
     detail: str
+    offer: Offer | None = None
 
 
 class RecordRange(NamedTuple):

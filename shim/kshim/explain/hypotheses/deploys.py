@@ -13,6 +13,7 @@ from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Kind, Known
 from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
+from kshim.explain.hypotheses.others import not_admitted
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.successors import release_of, stem
@@ -59,10 +60,12 @@ def deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
     """Processes were stopped in order and started again, or others in their place."""
     for chain in _steady(group, sorted(_turnovers(group, found, known), key=lambda one: one.from_ms), known):
         for turned in _rounds(chain):
-            yield from _deploy(group, turned, known)
+            yield from _deploy(group, turned, found, known)
 
 
-def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[Candidate]:
+def _deploy(
+    group: Group, turned: Sequence[_Turnover], found: Sequence[Disturbance], known: Known
+) -> Iterator[Candidate]:
     begin_ms = turned[0].from_ms
     replaced = {one.process for one in turned}
     if len(replaced) < 2:
@@ -110,6 +113,14 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
     changed = change_of_assignor(group, ordered)
     if changed is not None:
+        # Until the last member without the new assignor is gone, nobody may join with it alone.
+        refused = [
+            each
+            for each in found
+            if each.what is What.NOT_ADMITTED and begin_ms - RETURN_MS <= each.from_ms <= end_ms + RETURN_MS
+        ]
+        evidence += [each for one in refused for each in not_admitted([one]).evidence]
+        ordered = tuple(sorted((*ordered, *refused), key=lambda each: each.from_ms))
         yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, Known
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, RETURN_MS, Kind, Known
+from kshim.explain.hypotheses.chains import chains
 from kshim.explain.hypotheses.deploys import deploys
 from kshim.explain.hypotheses.loops import loops
-from kshim.explain.hypotheses.others import what_was_slow
+from kshim.explain.hypotheses.others import not_admitted, what_was_slow
 from kshim.explain.hypotheses.starts import starts
 from kshim.explain.hypotheses.subscriptions import found_topics, shared_group_ids
 from kshim.explain.lives import Group
@@ -29,6 +30,24 @@ def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known
     yield from shared_group_ids(group, found, known)
     yield from found_topics(found, known)
     yield from _slow_joins(found)
+    yield from _not_admitted(found, known)
+
+
+def _not_admitted(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Several clients that may not join, with the members of the same clients that had left just before."""
+    refused = [each for each in found if each.what is What.NOT_ADMITTED]
+    for part in chains(refused, known):
+        for reason in {each.fact.reason for each in part}:
+            mine = [each for each in part if each.fact.reason == reason]
+            gone = [
+                each
+                for each in found
+                if each.what is What.DEPARTED
+                and each.fact.kind is Kind.LEFT
+                and any(one.name == each.name and 0 <= one.from_ms - each.to_ms <= RETURN_MS for one in mine)
+            ]
+            if len(mine) + len(gone) > 1:
+                yield not_admitted(mine, gone)
 
 
 def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import START_MS, Kind, Known
+from kshim.explain.facts import OTHER_TYPE, START_MS, Kind, Known
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.topic_news import is_due_to_topics, is_unchanged, texts_of, unheard
@@ -32,16 +32,34 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
             prior = 0.0 if disturbance.name else -1.0
             yield _only(Cause.SLOW_POLL, disturbance, what_was_slow(disturbance), prior)
         case What.GREW:
-            text = "more partitions of its topics were assigned than before"
+            grew = [change for change in disturbance.fact.topic_changes or () if change.has_grown]
+            text = texts_of(grew) or "more partitions of its topics were assigned than before"
             yield Candidate(Cause.PARTITIONS_ADDED, (disturbance,), (Evidence(text, Step.MUST),))
         case What.REFUSED:
             text = "it went on while another process asked for its instance id"
             yield Candidate(Cause.DUPLICATE_INSTANCE, (disturbance,), (Evidence(text, Step.MUST),))
+        case What.NOT_ADMITTED:
+            yield not_admitted([disturbance])
         case What.SLOW_SYNC:
             # A record says when its phase SYNC began, and when it was written.
             yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior=-0.5)
         case _:
             yield _only(Cause.BROKER_RESTARTED, disturbance, "the coordinator read the group from its log")
+
+
+def not_admitted(refused: Sequence[Disturbance], gone: Sequence[Disturbance] = ()) -> Candidate:
+    """Why clients may not join, which were refused for the same reason; `gone` are the members in whose place they came."""
+    if refused[0].fact.reason == OTHER_TYPE:
+        texts = [f"{each.name} is of another kind than the members, such as a worker of Connect" for each in refused]
+        return Candidate(Cause.SHARED_GROUP_ID, (*refused, *gone), tuple(Evidence(text, Step.MUST) for text in texts))
+    evidence = [Evidence(_offers(each), Step.MUST) for each in refused]
+    evidence += [Evidence(f"{each.name} had left just before", Step.LIKELY) for each in gone]
+    return Candidate(Cause.ASSIGNOR_CHANGED, (*gone, *refused), tuple(evidence))
+
+
+def _offers(refused: Disturbance) -> str:
+    offered = refused.fact.subscription.assignors if refused.fact.subscription is not None else ()
+    return f"{refused.name} could not join with {' and '.join(offered) or 'no assignor'}, which not all members have"
 
 
 def what_was_slow(disturbance: Disturbance) -> str:

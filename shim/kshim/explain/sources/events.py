@@ -8,6 +8,7 @@ from typing import Any
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.facts import (
     HEARTBEAT_MS,
+    OTHER_TYPE,
     SHARE,
     STREAMS,
     Activity,
@@ -34,6 +35,7 @@ _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
 _UNRELEASED = "unreleased_instance_id"
 _UNKNOWN_ID = "unknown_member_id"
+_INCONSISTENT = "inconsistent_group_protocol"
 _MOVED_MAX = 100
 """Of so many tasks of a rebalance it is kept where they went; those that had no owner for longest."""
 _NOT_READY = "NotReady"
@@ -69,7 +71,7 @@ def fact_of_event(event: Event) -> Fact | None:
         kind=kind,
         source=f"event {event['event_id']}",
         member=None if trigger is None or kind is Kind.JOIN_COMPLETED else _member(trigger),
-        reason=event["reason"],
+        reason=OTHER_TYPE if kind is Kind.NOT_ADMITTED and not _is_of_consumers(event) else event["reason"],
         client_reason=None if trigger is None else trigger["client_reason"],
         other_id=event["replaced_member_id"],
         state=event["state_from"],
@@ -88,6 +90,8 @@ def _kind(event: Event) -> Kind | None:
             return Kind.STOPPED
         case "member_refused" if event["reason"] == _UNRELEASED:
             return Kind.REFUSED
+        case "member_refused" if event["reason"] == _INCONSISTENT:
+            return Kind.NOT_ADMITTED
         case "member_refused" if event["reason"] == _UNKNOWN_ID:
             return Kind.HEARD
         case "member_left":
@@ -100,6 +104,11 @@ def _kind(event: Event) -> Kind | None:
             return Kind.REQUESTED if event["reason"] in _REQUESTS else None
         case other:
             return _KINDS.get(other)
+
+
+def _is_of_consumers(event: Event) -> bool:
+    """Whether who was refused and the members are consumers: a worker of Connect has no subscription."""
+    return event["protocol_type"] == "consumer" and event.get("subscription") is not None
 
 
 def _member(row: Mapping[str, Any]) -> Member:

@@ -31,6 +31,7 @@ from kshim.coordinator.groups.events import (
     MemberAdded,
     MemberIdIssued,
     MemberRef,
+    MemberRefused,
     MemberReplaced,
     Offer,
     Trigger,
@@ -169,6 +170,7 @@ class _Join:
         if not self.has_room():
             self.turn_away(step)
         elif not self.group.supports(self.request.protocol_type, self.protocols):
+            self.tell_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.difference(), step)
             self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step)
         elif member_id == "":
             self.enter_without_id(step)
@@ -203,11 +205,35 @@ class _Join:
         elif member_id in group.members:
             member = group.members[member_id]
             remove_member(self.shard, group, member, Cause.GROUP_TOO_LARGE, self.now, step)
+        self.tell_refused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"group.max.size is {self.shard.config.group_max_size}", step
+        )
         step.reply(self.ticket, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "", self.context.api_version))
 
     def refuse(self, error: ErrorCode, step: Step) -> None:
         """Answer with an error."""
         step.reply(self.ticket, join_error(error, self.request.member_id, self.context.api_version))
+
+    def tell_refused(self, error: ErrorCode, detail: str, step: Step) -> None:
+        """Report that the client may not join."""
+        step.events.append(
+            MemberRefused(
+                **self.group.event(self.now),
+                state=self.group.state,
+                member=self.ref(self.request.member_id),
+                error=error,
+                detail=detail,
+                offer=self.offer(None),
+            )
+        )
+
+    def difference(self) -> str:
+        """What this JoinGroup and the group do not have in common."""
+        group, names = self.group, ", ".join(self.protocols) or "none"
+        if group.protocol_type is not None and self.request.protocol_type != group.protocol_type:
+            return f"it has the protocol type {self.request.protocol_type}, and the group {group.protocol_type}"
+        common = ", ".join(sorted(name for name, count in group.supporters.items() if count == len(group.members)))
+        return f"its protocols are {names}, and all members of the group have {common or 'none'}"
 
     # Coming in
 
