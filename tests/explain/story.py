@@ -225,13 +225,20 @@ class Story:
         protocol: str = "range",
         join_ms: int | None = None,
         sync_ms: int = 10,
+        leader: str | None = None,
         partitions: dict[str, int] | None = None,
         waited_for_pending: bool = False,
     ) -> Story:
         """A rebalance ends."""
         last = None if waited_for is None else self._members[group, waited_for][-1]
+        leader_id = None if leader is None else self._members[group, leader][-1].member_id
         phases = Phases(
-            wait_ms if join_ms is None else join_ms, sync_ms, protocol, None, last, None if last is None else wait_ms
+            wait_ms if join_ms is None else join_ms,
+            sync_ms,
+            protocol,
+            leader_id,
+            last,
+            None if last is None else wait_ms,
         )._replace(
             partitions=partitions,
             other_wait_ms=other_wait_ms,

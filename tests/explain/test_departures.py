@@ -174,6 +174,13 @@ def test_a_leader_that_goes_on_when_its_session_has_expired_did_not_just_stand_s
     assert the_last_cause(story) == ("slow_leader", ("one@10.0.0.1",))
 
 
+def test_a_leader_that_is_slow_again_minutes_later_is_another_incident() -> None:
+    for pause_s, count in ((40, 1), (240, 2)):
+        story = a_group_of_three().completes(HOUR, sync_ms=12 * SECOND, leader="one")
+        story.completes(HOUR + pause_s * SECOND, sync_ms=12 * SECOND, leader="one")
+        assert [str(each.cause) for each in story.incidents()].count("slow_leader") == count
+
+
 def test_a_static_member_whose_old_connection_was_closed_was_restarted() -> None:
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
     closed = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")

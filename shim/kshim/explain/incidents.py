@@ -470,8 +470,8 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
             return max(RETURN_MS, 3 * max(waits_ms))
         polled_ms = _polled_ms(first.fact)
         return 2 * known.rebalance_ms(member_id) if polled_ms is None else RETURN_MS + max(first.from_ms - polled_ms, 0)
-    if best.cause is Cause.DUPLICATE_INSTANCE:
-        return RETURN_MS  # each of the two asks again and again
+    if best.cause in (Cause.DUPLICATE_INSTANCE, Cause.SLOW_LEADER):
+        return RETURN_MS  # each of two asks again and again; and the next rebalance is another occasion to be slow
     if best.cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
         pauses_ms = (after.from_ms - before.from_ms for before, after in pairwise(best.explains))
         return max(RETURN_MS, IRREGULAR * max(pauses_ms, default=0))
