@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kshim.explain import Incident, Known, explain
 from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Fact, Kind, Member, Profile, Subscription
 from kshim.explain.words import sentence
@@ -1393,3 +1395,47 @@ def test_a_process_that_is_a_member_of_several_groups_is_counted_once() -> None:
 def test_what_neither_came_nor_went_has_a_sentence() -> None:
     story = a_group_of_three().completes(HOUR + 40 * SECOND, waited_for="two", wait_ms=40 * SECOND)
     assert sentence(story.incidents()[-1]).startswith("two@10.0.0.2 did not call poll() in time")
+
+
+def test_what_an_application_with_the_same_group_id_does_is_one_incident_each_time_it_comes() -> None:
+    story = a_group_of_three()
+    for begin_ms in (HOUR, 3 * HOUR):
+        for number in range(2):
+            story.joins(begin_ms + number * 100, "reports", host="10.0.0.9", topics=("reports",), completes=False)
+        for number in range(2):
+            story.leaves(begin_ms + 30 * SECOND + number, "reports", completes=False)
+        story.completes(begin_ms + 35 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "shared_group_id", "shared_group_id"]
+
+
+def test_members_that_end_while_an_application_with_the_same_group_id_is_there_end_because_of_it() -> None:
+    story = a_group_of_three()
+    for number in range(2):
+        story.joins(HOUR + number * 100, "reports", host="10.0.0.9", topics=("reports",), completes=False)
+    for number, client in enumerate(("one", "two")):
+        ended_ms = HOUR + (3 + number) * SECOND
+        story.joins(ended_ms + 5 * SECOND, client, host=f"10.0.0.{number + 1}", connection=client * 2, completes=False)
+    for number, client in enumerate(("one", "two")):
+        ended_ms = HOUR + (3 + number) * SECOND
+        seen = activity(connection=client, last_request_ms=ended_ms - 100, closed_ms=ended_ms, closed_by="reset")
+        story.expires(ended_ms + SESSION_MS, client, activity=seen, completes=False)
+    for number in range(2):
+        story.leaves(HOUR + 55 * SECOND + number, "reports", completes=False)
+    story.completes(HOUR + 60 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "shared_group_id"]
+
+
+def test_an_application_with_the_same_group_id_is_the_same_after_a_restart_of_the_broker() -> None:
+    story = a_group_of_three()
+    reports: dict[str, Any] = {"host": "10.0.0.9", "topics": ("reports",), "completes": False}
+    for number in range(2):
+        story.joins(HOUR + number, "reports", connection=f"r{number}", **reports)
+    story.loads(HOUR + 8 * SECOND)
+    story._members["billing", "reports"].clear()  # the broker knows nothing of them any more
+    for number in range(2):
+        story.joins(HOUR + 12 * SECOND + number, "reports", connection=f"again{number}", **reports)
+    story.completes(HOUR + 15 * SECOND)
+    for number in range(2):
+        story.leaves(HOUR + 23 * SECOND + number, "reports", completes=False)
+    story.completes(HOUR + 25 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "shared_group_id", "broker_restarted"]

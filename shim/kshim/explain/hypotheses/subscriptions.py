@@ -10,6 +10,7 @@ from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import RETURN_MS, Kind, Known
 from kshim.explain.hypotheses.chains import chains
+from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import is_foreign, topics_of
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
@@ -27,7 +28,8 @@ def shared_group_ids(group: Group, found: Sequence[Disturbance], known: Known) -
         for each in chain:
             if each.life is None:
                 continue
-            others = [life for life in group.before(each.life) if life not in [one.life for one in foreign]]
+            strangers = _processes(foreign)
+            others = [life for life in group.before(each.life) if id(life.first) not in strangers]
             if not others:
                 continue
             if is_foreign(each.life, others, known):
@@ -38,17 +40,35 @@ def shared_group_ids(group: Group, found: Sequence[Disturbance], known: Known) -
                 evidence.append(Evidence(f"{each.name} has a name unlike the others'", Step.LIKELY))
                 evidence.append(Evidence(f"no rebalance was over while {each.name} was a member", Step.LIKELY))
         if len(foreign) >= 2:
-            lives = [each.life for each in foreign]
-            left = [each for each in found if each.what is What.DEPARTED and each.life in lives]
-            gone = [each for each in left if each.fact.kind in _ENDS and each.life and each.life.next is None]
-            failed = _failed_meanwhile(group, foreign, found)
+            strangers = _processes(foreign)
+            gone = [
+                each
+                for each in found
+                if each.what is What.DEPARTED
+                and each.fact.kind in _ENDS
+                and each.life is not None
+                and id(each.life.first) in strangers
+                and not each.life.is_followed(known)
+            ]
             parts = (
                 *foreign,
                 *gone,
-                *(each for each in failed if each not in gone),
                 *_forgetting(max((each.fact.ts_ms for each in gone), default=None), found),
             )
             yield Candidate(Cause.SHARED_GROUP_ID, parts, tuple(evidence), prior=-2.0)
+            failed = [each for each in _failed_meanwhile(group, foreign, found) if each not in gone]
+            if failed:
+                # A process that ends because its assignor failed looks like one that was killed.
+                evidence += [one for each in failed for one in evidence_for(each, known, Cause.KILLED)]
+                evidence += [
+                    Evidence(f"{each.name} expired while no rebalance was over", Step.LIKELY) for each in failed
+                ]
+                yield Candidate(Cause.SHARED_GROUP_ID, (*parts, *failed), tuple(evidence), prior=-2.0)
+
+
+def _processes(found: Sequence[Disturbance]) -> set[int]:
+    """Those behind these members, which go on as others after a restart of the broker."""
+    return {id(each.life.first) for each in found if each.life is not None}
 
 
 def _forgetting(left_ms: int | None, found: Sequence[Disturbance]) -> Iterator[Disturbance]:
