@@ -1439,3 +1439,13 @@ def test_an_application_with_the_same_group_id_is_the_same_after_a_restart_of_th
         story.leaves(HOUR + 23 * SECOND + number, "reports", completes=False)
     story.completes(HOUR + 25 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "shared_group_id", "broker_restarted"]
+
+
+def test_a_client_that_twice_comes_alone_for_seconds_under_a_name_of_its_own_comes_and_goes() -> None:
+    story = a_group_of_three()
+    for number in range(2):
+        begin_ms = HOUR + number * 7 * SECOND
+        client = f"search-{number + 4:04x}"
+        story.joins(begin_ms, client, host="10.0.0.1", completes=False).completes(begin_ms + 3 * SECOND)
+        story.leaves(begin_ms + 4 * SECOND, client, completes=False).completes(begin_ms + 6 * SECOND)
+    assert story.causes()[1:] == [("flapping", ("search-0004@10.0.0.1", "search-0005@10.0.0.1"))]

@@ -156,15 +156,16 @@ def _repeated(
         else Evidence(f"others were replaced before {each.name} {_ended(each)} again", Step.UNLIKELY)
         for before, each in pairwise(mine)
     ]
+    first = around.arrival_alone(mine[0].life)
+    # Before a loop, a process may have been started by a deploy just before.
     evidence += [
         Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
-        for each in mine[1:]
+        for each in (mine[1:] if first is None else mine)
         if around.ended_at_once(each)
     ]
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
-    first = around.arrival_alone(mine[0].life)
     if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
