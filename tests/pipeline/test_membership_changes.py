@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from kshim_pipeline.schemas import GENERATIONS, MEMBERSHIPS
 from kshim_pipeline.what_if.changes import Change
-from kshim_pipeline.what_if.membership_changes import changes_of_group, membership_changes
+from kshim_pipeline.what_if.membership_changes import GroupChanges, changes_of_group, of_group, rows_that_tell
 
 OPTIONAL = {
     "group_instance_id": None,
@@ -103,10 +103,12 @@ def test_a_fleet_of_memberships_becomes_changes_with_the_times_of_each_group(spa
         MEMBERSHIPS,
     )
     generations = spark.createDataFrame([generation("g1", 0, 6), generation("g1", 500, 6)], GENERATIONS)
-    found = {tuple(row) for row in membership_changes(memberships, generations).collect()}
-    assert found == {
-        ("g1", 0, "partitions", "", 0, 6, 10_000, 400),
-        ("g1", 0, "join", "a", 0, 0, 10_000, 400),
-        ("g1", 10_000, "crash", "a", 0, 0, 10_000, 400),
-        ("g2", 7, "join", "b", 0, 0, None, None),
-    }
+    rows = [row.asDict() for row in rows_that_tell(memberships, generations).collect()]
+    one, other = (of_group([row for row in rows if row["group_id"] == group]) for group in ("g1", "g2"))
+    assert one.changes == [
+        Change(0, "partitions", partitions=6),
+        Change(0, "join", "a"),
+        Change(10_000, "crash", "a"),
+    ]
+    assert (one.session_timeout_ms, one.poll_ms) == (10_000, 400)
+    assert other == GroupChanges("g2", [Change(7, "join", "b")], None, None)

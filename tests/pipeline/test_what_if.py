@@ -7,14 +7,17 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from kshim_pipeline.schemas import GENERATIONS, MEMBERSHIPS
 from kshim_pipeline.what_if.assignors import moved, range_owners, sticky_owners
 from kshim_pipeline.what_if.assumptions import assumptions
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
-from kshim_pipeline.what_if.changes import Change, Settings, detect
-from kshim_pipeline.what_if.compare import CHANGES, STRATEGIES, compare, replay_group
+from kshim_pipeline.what_if.changes import Change, Settings, Start, detect, within
+from kshim_pipeline.what_if.compare import STRATEGIES, replay, settings_of, strategy_costs
 from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
+from kshim_pipeline.what_if.membership_changes import GroupChanges
 from kshim_pipeline.what_if.totals import Totals
 from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
 
@@ -113,8 +116,8 @@ def test_no_strategy_counts_below_zero_nor_needs_more_rounds_than_there_were_cha
 
 
 def test_a_short_session_has_short_heartbeats() -> None:
-    rows = [dict(zip(CHANGES.names, ("g", *change, 3_000, None), strict=True)) for change in CRASH]
-    stopped = {row["strategy"]: row["stopped_partition_s"] for row in replay_group(rows)}
+    settings = settings_of(GroupChanges("g", CRASH, 3_000, None))
+    stopped = {row["strategy"]: row["stopped_partition_s"] for row in replay("g", CRASH, settings)}
     # Heartbeats every second: b joins, two partitions stop for 20 + 500 each; the crash, for 3,000 + 500 each.
     assert stopped["consumer protocol"] == pytest.approx(8.040)
 
@@ -126,13 +129,72 @@ def test_every_strategy_says_what_it_assumes() -> None:
     assert "heartbeats every 2 s" in assumptions(SETTINGS._replace(heartbeat_interval_ms=2_000))["classic, eager"]
 
 
+@given(st.lists(st.sampled_from(["join", "leave", "crash", "restart"]), min_size=2, max_size=8), st.data())
+def test_what_two_parts_of_a_history_cost_is_what_the_whole_costs(kinds: list[str], data: st.DataObject) -> None:
+    start = [Change(0, "partitions", partitions=12), *(Change(1, "join", name) for name in "abc")]
+    found = [
+        Change(number * 300_000, kind, data.draw(st.sampled_from("abcde")), away_ms=50_000)  # type: ignore[arg-type]
+        for number, kind in enumerate(kinds, 1)
+    ]
+    cut_ms = data.draw(st.integers(1, len(kinds))) * 300_000
+    for strategy in (
+        zookeeper_watchers,
+        server_side,
+        eager,
+        eager_static,
+    ):  # those whose owners follow from the members
+        before, first = within([*start, *found], None, cut_ms)
+        assert before == Start()
+        parts = [strategy(first, SETTINGS, before)]
+        rest, second = within([*start, *found], cut_ms, None)
+        parts.append(strategy(second, SETTINGS, rest))
+        whole = strategy([*start, *found], SETTINGS)
+        assert {name: sum(vars(each)[name] for each in parts) for name in vars(whole)} == pytest.approx(vars(whole))
+
+
+def test_what_was_before_a_part_of_a_history_costs_nothing() -> None:
+    start, found = within(CRASH, 15_000, 60_000)
+    assert (start, found) == (Start(frozenset("ab"), 4), CRASH[-1:])
+    assert eager(found, SETTINGS, start) == Totals(1, 1, 2, 2 * 20 + 2 * 46_620, 0)
+    assert consumer_protocol(found, SETTINGS, start) == Totals(1, 1, 2, 2 * 47_500, 0)
+    assert within(CRASH, 15_000, 20_000)[1] == []
+
+
+def a_fleet(spark: SparkSession, sessions: dict[str, int | None]) -> tuple[DataFrame, DataFrame]:
+    """Memberships and generations of groups that each go through CRASH."""
+
+    def row(schema: StructType, group: str, ts_ms: int, **known: object) -> dict[str, object]:
+        always = {"incarnation": 0, "ordinal": 0, "source": "events", "group_id": group, "group_type": "classic"}
+        return dict.fromkeys(schema.fieldNames()) | always | {"generation_id": 1, "ts_ms": ts_ms} | known
+
+    memberships = [
+        row(MEMBERSHIPS, group, ts_ms, change=change, owner=owner, member_id=owner, session_timeout_ms=session_ms)
+        | {"left_reason": "session_timeout" if change == "left" else None}
+        for group, session_ms in sessions.items()
+        for ts_ms, change, owner in (
+            (0, "joined", "a"),
+            (10_000, "joined", "b"),
+            (20_000 + (session_ms or 0), "left", "b"),
+        )
+    ]
+    generations = [row(GENERATIONS, group, 0, partitions=4, members=1, state="Stable") for group in sessions]
+    return spark.createDataFrame(memberships, MEMBERSHIPS), spark.createDataFrame(generations, GENERATIONS)
+
+
 def test_a_fleet_is_replayed_group_by_group(spark: SparkSession) -> None:
-    sessions = {"g1": None, "g2": None, "g3": 10_000}
-    rows = [(group, *change, session_ms, None) for group, session_ms in sessions.items() for change in CRASH]
-    costs = compare(spark.createDataFrame(rows, CHANGES)).collect()
+    fleet = a_fleet(spark, {"g1": 45_000, "g2": 45_000, "g3": 10_000})
+    costs = strategy_costs(*fleet).collect()
     by_key = {(row.group, row.strategy): row for row in costs}
     assert len(by_key) == len(costs) == 3 * len(STRATEGIES)
     assert by_key["g1", "classic, eager"].stopped_partition_s == by_key["g2", "classic, eager"].stopped_partition_s
     assert by_key["g1", "classic, eager"].stopped_partition_s == pytest.approx(93.360)
     assert by_key["g3", "classic, eager"].stopped_partition_s == pytest.approx(23.360)  # noticed 35 s earlier
     assert by_key["g1", "zookeeper watchers"].notifications == 2
+
+
+def test_a_day_of_a_fleet_costs_what_happened_on_it(spark: SparkSession) -> None:
+    fleet = a_fleet(spark, {"g1": 45_000})
+    of_crash = {row.strategy: row for row in strategy_costs(*fleet, since_ms=15_000, until_ms=30_000).collect()}
+    assert of_crash["classic, eager"].stopped_partition_s == pytest.approx(93.280)
+    assert of_crash["classic, eager"].changes == 1
+    assert strategy_costs(*fleet, since_ms=30_000).collect() == []

@@ -22,8 +22,7 @@ from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.report.published import Publication, Publications, published_in
 from kshim_pipeline.report.worst import entries_of_drawn
 from kshim_pipeline.setup.session import fit
-from kshim_pipeline.what_if.compare import compare
-from kshim_pipeline.what_if.membership_changes import membership_changes
+from kshim_pipeline.what_if.compare import strategy_costs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +107,9 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
             "incidents": found,
             "findings": lambda: findings_of(others["incidents"]).unionByName(of_analyses()),
             "known": lambda: entries_of_drawn(known(), others["incidents"]),
-            "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
+            "strategy_costs": lambda: strategy_costs(
+                tables["memberships"], tables["generations"], since_ms=window.since_ms, until_ms=window.until_ms
+            ),
         },
         materialize,
     )

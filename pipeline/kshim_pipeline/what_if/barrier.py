@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kshim_pipeline.what_if.assignors import moved, range_owners
-from kshim_pipeline.what_if.changes import Change, Detected, Settings, detect
+from kshim_pipeline.what_if.changes import NOTHING, Change, Detected, Settings, Start, detect
 from kshim_pipeline.what_if.totals import Totals
 
 
@@ -29,10 +29,10 @@ def notification_ms(notified: int, heartbeat_interval_ms: int) -> float:
     return heartbeat_interval_ms * notified / (notified + 1)
 
 
-def rounds(events: list[Detected], settings: Settings, *, sync_ms: int) -> Iterator[Round]:
+def rounds(events: list[Detected], settings: Settings, start: Start, *, sync_ms: int) -> Iterator[Round]:
     """Rebalances in order. Changes noticed before a JOIN phase ends take part in it, others wait for the next."""
-    members: set[str] = set()
-    partition_count = 0
+    members = set(start.members)
+    partition_count = start.partitions
     free_ms: float = 0
     index = 0
     while index < len(events):
@@ -67,31 +67,32 @@ def rounds(events: list[Detected], settings: Settings, *, sync_ms: int) -> Itera
             yield Round(start_ms, join_end_ms, notified, lost, frozenset(members), partition_count)
 
 
-def server_side(changes: list[Change], settings: Settings) -> Totals:
+def server_side(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """The coordinator assigns; members are notified by heartbeat and get their partitions in the response to their join."""
-    return _stop_the_world(detect(changes, session_ms=settings.session_timeout_ms), settings, sync_ms=0)
+    return _stop_the_world(detect(changes, session_ms=settings.session_timeout_ms), settings, start, sync_ms=0)
 
 
-def eager(changes: list[Change], settings: Settings) -> Totals:
+def eager(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """Today's classic protocol with an eager assignor and dynamic members: a JOIN barrier, then SYNC."""
-    return _stop_the_world(detect(changes, session_ms=settings.session_timeout_ms), settings, sync_ms=settings.sync_ms)
+    events = detect(changes, session_ms=settings.session_timeout_ms)
+    return _stop_the_world(events, settings, start, sync_ms=settings.sync_ms)
 
 
-def eager_static(changes: list[Change], settings: Settings) -> Totals:
+def eager_static(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """The same with static members: a restart within the session stops only the partitions of the restarted member."""
     session_ms = settings.session_timeout_ms
     events = detect(changes, session_ms=session_ms, survives_restart_ms=session_ms)
     away = [change for change in changes if change.kind == "restart" and change.away_ms < session_ms]
-    return _stop_the_world(events, settings, sync_ms=settings.sync_ms, away=away)
+    return _stop_the_world(events, settings, start, sync_ms=settings.sync_ms, away=away)
 
 
 def _stop_the_world(
-    events: list[Detected], settings: Settings, *, sync_ms: int, away: list[Change] | None = None
+    events: list[Detected], settings: Settings, start: Start, *, sync_ms: int, away: list[Change] | None = None
 ) -> Totals:
     totals = Totals()
-    owners: list[str | None] = []
+    owners = range_owners(start.members, start.partitions)
     pauses = list(away or ())
-    for met in rounds(events, settings, sync_ms=sync_ms):
+    for met in rounds(events, settings, start, sync_ms=sync_ms):
         while pauses and pauses[0].at_ms <= met.start_ms:
             pause = pauses.pop(0)
             totals.stopped_partition_ms += owners.count(pause.member) * pause.away_ms

@@ -21,6 +21,41 @@ class Change(NamedTuple):
     partitions: int = 0
 
 
+class Start(NamedTuple):
+    """What a group is like before the changes that are counted: its members, and how many partitions it consumes."""
+
+    members: frozenset[str] = frozenset()
+    partitions: int = 0
+
+
+NOTHING = Start()
+"""A group that has not begun."""
+
+
+def within(changes: Iterable[Change], since_ms: int | None, until_ms: int | None) -> tuple[Start, list[Change]]:
+    """The changes of a time, `until_ms` not included, and what there was before; None: from the first on, to the last.
+
+    Who restarts as the time begins is there.
+    """
+    members: set[str] = set()
+    partitions = 0
+    found: list[Change] = []
+    for change in changes:
+        if until_ms is not None and change.at_ms >= until_ms:
+            continue
+        if since_ms is None or change.at_ms >= since_ms:
+            found.append(change)
+            continue
+        match change.kind:
+            case "join" | "restart":
+                members.add(change.member)
+            case "leave" | "crash":
+                members.discard(change.member)
+            case "partitions":
+                partitions = change.partitions
+    return Start(frozenset(members), partitions), found
+
+
 class Settings(NamedTuple):
     """The times a strategy uses, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from operator import itemgetter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from kshim_pipeline.by_group import Row, by_group
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
-from kshim_pipeline.what_if.changes import Change, Settings
+from kshim_pipeline.what_if.changes import NOTHING, Change, Settings, Start, within
 from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
+from kshim_pipeline.what_if.membership_changes import GroupChanges, of_group, rows_that_tell
 from kshim_pipeline.what_if.totals import Totals
 from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-STRATEGIES: dict[str, Callable[[list[Change], Settings], Totals]] = {
+STRATEGIES: dict[str, Callable[[list[Change], Settings, Start], Totals]] = {
     "zookeeper watchers": zookeeper_watchers,
     "server-side": server_side,
     "classic, eager": eager,
@@ -34,18 +35,6 @@ STRATEGIES: dict[str, Callable[[list[Change], Settings], Totals]] = {
 _COUNTS = ("changes", "notifications", "generations", "moved_partitions", "stopped_partition_s", "split_views")
 
 # fmt: off
-CHANGES = StructType([
-    StructField("group",              StringType(),  False),
-    StructField("at_ms",              LongType(),    False),
-    StructField("kind",               StringType(),  False),
-    StructField("member",             StringType(),  False),
-    StructField("away_ms",            LongType(),    False),
-    StructField("partitions",         IntegerType(), False),
-    StructField("session_timeout_ms", IntegerType(), True),
-    StructField("poll_ms",            IntegerType(), True),
-])
-"""`Change` with its group. The last two columns are the group's own times, null where they are not known."""
-
 COSTS = StructType([
     StructField("group",    StringType(), False),
     StructField("strategy", StringType(), False),
@@ -55,9 +44,15 @@ COSTS = StructType([
 # fmt: on
 
 
-def compare(changes: DataFrame) -> DataFrame:
-    """CHANGES -> COSTS. A group is replayed as a whole by one worker, so its changes must fit there."""
-    return by_group(changes, ["group"], replay_group, COSTS)
+def strategy_costs(
+    memberships: DataFrame, generations: DataFrame, *, since_ms: int | None = None, until_ms: int | None = None
+) -> DataFrame:
+    """Tables memberships and generations -> COSTS, of the changes of a time; None: from the first on, to the last.
+
+    A group is replayed as a whole by one worker, so its changes must fit there. One without changes has no rows.
+    """
+    replayed = partial(_replayed, since_ms=since_ms, until_ms=until_ms)
+    return by_group(rows_that_tell(memberships, generations), ["group_id"], replayed, COSTS)
 
 
 def fleet_totals(costs: DataFrame) -> DataFrame:
@@ -65,21 +60,30 @@ def fleet_totals(costs: DataFrame) -> DataFrame:
     return costs.groupBy("strategy").agg(*(F.sum(name).alias(name) for name in _COUNTS))
 
 
-def replay_group(rows: Iterable[Row]) -> Iterator[Row]:
-    """The changes of one group, in any order, under every strategy: rows of CHANGES -> rows of COSTS."""
-    ordered = sorted(rows, key=itemgetter("at_ms"))
-    changes = [Change(*itemgetter(*Change._fields)(row)) for row in ordered]
+def _replayed(rows: Iterable[Row], *, since_ms: int | None, until_ms: int | None) -> Iterator[Row]:
+    found = of_group(rows)
+    start, changes = within(found.changes, since_ms, until_ms)
+    if changes:
+        yield from replay(found.group, changes, settings_of(found), start)
+
+
+def settings_of(group: GroupChanges) -> Settings:
+    """Its own times, as far as they are known. Heartbeats are as clients are configured: a short session has short ones."""
     settings = Settings()
-    for name in ("session_timeout_ms", "poll_ms"):
-        known = [row[name] for row in ordered if row[name] is not None]
-        if known:
-            settings = settings._replace(**{name: max(known)})
-    third_ms = settings.session_timeout_ms // 3  # as clients are configured: a short session has short heartbeats
-    settings = settings._replace(
+    if group.session_timeout_ms is not None:
+        settings = settings._replace(session_timeout_ms=group.session_timeout_ms)
+    if group.poll_ms is not None:
+        settings = settings._replace(poll_ms=group.poll_ms)
+    third_ms = settings.session_timeout_ms // 3
+    return settings._replace(
         heartbeat_interval_ms=min(settings.heartbeat_interval_ms, third_ms),
         consumer_heartbeat_interval_ms=min(settings.consumer_heartbeat_interval_ms, third_ms),
     )
-    for strategy, replay in STRATEGIES.items():
-        totals = asdict(replay(changes, settings))
+
+
+def replay(group: str, changes: list[Change], settings: Settings, start: Start = NOTHING) -> Iterator[Row]:
+    """The changes of a group, in order of time, under every strategy: rows of COSTS."""
+    for strategy, costs_of in STRATEGIES.items():
+        totals = asdict(costs_of(changes, settings, start))
         totals["stopped_partition_s"] = totals.pop("stopped_partition_ms") / 1000
-        yield {"group": ordered[0]["group"], "strategy": strategy, "changes": len(changes), **totals}
+        yield {"group": group, "strategy": strategy, "changes": len(changes), **totals}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from kshim_pipeline.what_if.assignors import Owners, moved, sticky_owners
 from kshim_pipeline.what_if.barrier import notification_ms, rounds
-from kshim_pipeline.what_if.changes import Change, Settings, detect
+from kshim_pipeline.what_if.changes import NOTHING, Change, Settings, Start, detect
 from kshim_pipeline.what_if.totals import Totals
 
 
-def cooperative(changes: list[Change], settings: Settings) -> Totals:
+def cooperative(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """Members keep their partitions during JOIN; partitions that move between live members need a second round.
 
     These are stopped from the end of the first round, when their owners revoke them, to the end of the second.
     """
     totals = Totals()
-    owners: list[str | None] = []
+    owners = sticky_owners(start.members, start.partitions, ())
     events = detect(changes, session_ms=settings.session_timeout_ms)
-    for met in rounds(events, settings, sync_ms=settings.sync_ms):
+    for met in rounds(events, settings, start, sync_ms=settings.sync_ms):
         end_ms = met.join_end_ms + settings.sync_ms
         after = sticky_owners(met.members, met.partition_count, owners)
         for owner in owners:
@@ -36,15 +36,15 @@ def cooperative(changes: list[Change], settings: Settings) -> Totals:
     return totals
 
 
-def consumer_protocol(changes: list[Change], settings: Settings) -> Totals:
+def consumer_protocol(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """The coordinator reconciles each member separately: no barrier, one epoch a change, only affected members notified.
 
     A partition that moves is stopped from its owner's revocation to the next heartbeat of the new one.
     """
     totals = Totals()
-    owners: list[str | None] = []
-    members: set[str] = set()
-    partition_count = 0
+    owners = sticky_owners(start.members, start.partitions, ())
+    members = set(start.members)
+    partition_count = start.partitions
     half_interval_ms = settings.consumer_heartbeat_interval_ms / 2
     for event in detect(changes, session_ms=settings.session_timeout_ms):
         before = frozenset(members)

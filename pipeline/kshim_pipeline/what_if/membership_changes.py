@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kshim.explain.facts import DEFAULT_REBALANCE_MS
-from kshim_pipeline.by_group import Row, by_group
+from kshim_pipeline.by_group import Row
 from kshim_pipeline.what_if.changes import Change
 
 if TYPE_CHECKING:
@@ -45,13 +44,21 @@ class _Membership(NamedTuple):
 
 
 _COLUMNS = list(_Membership._fields)
+_in_order = itemgetter(*_COLUMNS)
 
 
-def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFrame:
-    """memberships, generations (`kshim_pipeline.schemas`) -> CHANGES (`what_if.compare`)."""
+class GroupChanges(NamedTuple):
+    """The changes of a group, and its own times in ms; None: they are not known."""
+
+    group: str
+    changes: list[Change]
+    session_timeout_ms: int | None
+    poll_ms: int | None
+
+
+def rows_that_tell(memberships: DataFrame, generations: DataFrame) -> DataFrame:
+    """Of the tables memberships and generations the rows that tell of changes, of several kinds by `change`."""
     from pyspark.sql import functions as sql
-
-    from kshim_pipeline.what_if.compare import CHANGES
 
     sizes = generations.where("partitions is not null").select("group_id", "ts_ms", "partitions")
     for name in _COLUMNS:
@@ -60,8 +67,20 @@ def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFr
     sizes = sizes.withColumn("change", sql.lit("partitions"))
     # Nine in ten rows are of members that stayed, and tell nothing if it is not known how long they took to join again.
     told = memberships.where("change != 'kept' or join_wait_ms is not null")
-    rows = told.select(_COLUMNS).unionByName(sizes.select(_COLUMNS))
-    return by_group(rows, ["group_id"], _changes, CHANGES)
+    return told.select(_COLUMNS).unionByName(sizes.select(_COLUMNS))
+
+
+def of_group(rows: Iterable[Row]) -> GroupChanges:
+    """What rows of one group, in any order, tell of it."""
+    known = [_Membership(*_in_order(row)) for row in rows]
+    known.sort(key=lambda row: (row.ts_ms, _ORDER.index(row.change)))
+    waits = [row.join_wait_ms for row in known if row.change == "kept" and row.join_wait_ms is not None]
+    return GroupChanges(
+        known[0].group_id,
+        changes_of_group(known),
+        max((row.session_timeout_ms for row in known if row.session_timeout_ms), default=None),
+        max(int(median(waits)) - _HALF_HEARTBEAT_MS, 0) if waits else None,
+    )
 
 
 def changes_of_group(rows: Iterable[Any]) -> list[Change]:
@@ -111,16 +130,3 @@ def _returning(gone: list[tuple[int, str]], changes: list[Change], at_ms: int) -
         if at_ms - changes[place].at_ms <= RESTART_WINDOW_MS:
             return place, identity
     return -1, ""
-
-
-def _changes(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of one group, in any order -> its CHANGES."""
-    known = [_Membership(*itemgetter(*_COLUMNS)(row)) for row in rows]
-    known.sort(key=lambda row: (row.ts_ms, _ORDER.index(row.change)))
-    waits = [row.join_wait_ms for row in known if row.change == "kept" and row.join_wait_ms is not None]
-    times = {
-        "session_timeout_ms": max((row.session_timeout_ms for row in known if row.session_timeout_ms), default=None),
-        "poll_ms": max(int(median(waits)) - _HALF_HEARTBEAT_MS, 0) if waits else None,
-    }
-    for change in changes_of_group(known):
-        yield {"group": known[0].group_id, **change._asdict(), **times}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kshim_pipeline.what_if.assignors import moved, range_owners
-from kshim_pipeline.what_if.changes import Change, Settings, detect
+from kshim_pipeline.what_if.changes import NOTHING, Change, Settings, Start, detect
 from kshim_pipeline.what_if.totals import Totals
 
 
-def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
+def zookeeper_watchers(changes: list[Change], settings: Settings, start: Start = NOTHING) -> Totals:
     """Each change fires a watch at each member (the herd); each revokes all it owns, reads, computes and claims.
 
     There is no barrier, so changes are never combined. A change before the claims of the previous one are complete
@@ -15,9 +15,9 @@ def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
     again.
     """
     totals = Totals()
-    owners: list[str | None] = []
-    members: set[str] = set()
-    partition_count = 0
+    owners = range_owners(start.members, start.partitions)
+    members = set(start.members)
+    partition_count = start.partitions
     events = detect(changes, session_ms=settings.zookeeper_session_ms)
     for index, event in enumerate(events):
         before = frozenset(members)
