@@ -1449,3 +1449,14 @@ def test_a_client_that_twice_comes_alone_for_seconds_under_a_name_of_its_own_com
         story.joins(begin_ms, client, host="10.0.0.1", completes=False).completes(begin_ms + 3 * SECOND)
         story.leaves(begin_ms + 4 * SECOND, client, completes=False).completes(begin_ms + 6 * SECOND)
     assert story.causes()[1:] == [("flapping", ("search-0004@10.0.0.1", "search-0005@10.0.0.1"))]
+
+
+def test_a_process_that_was_killed_before_another_of_its_name_came_and_went_is_no_part_of_that() -> None:
+    story = a_group_of_three()
+    silent_ms = HOUR - SESSION_MS
+    seen = activity(connection="one", last_request_ms=silent_ms, closed_ms=silent_ms + 50, closed_by="client")
+    story.expires(HOUR, "one", activity=seen)
+    for number in range(4):
+        begin_ms = HOUR + (8 + 6 * number) * SECOND
+        story.joins(begin_ms, "one", connection=f"one-{number}").leaves(begin_ms + 3 * SECOND, "one", completes=False)
+    assert causes_of(story) == ["one_by_one_start", "killed", "flapping"]

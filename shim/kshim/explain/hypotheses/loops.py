@@ -146,7 +146,7 @@ def _repeated(
     # When a loop has ended, nobody joins again: that says nothing against the rest of it.
     ends = cause is Cause.FLAPPING and mine[-1].life is not None and not mine[-1].life.is_followed(known)
     evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
-    if cause is Cause.FLAPPING and (ended := _ended_meanwhile(mine, chain)):
+    if cause is Cause.FLAPPING and (ended := _ended_meanwhile(mine, chain, around)):
         evidence += [one for each in ended for one in evidence_for(each, known, Cause.KILLED)]
         mine = sorted((*mine, *ended), key=lambda each: each.from_ms)
     # Once is no loop, and twice may be chance.
@@ -176,12 +176,19 @@ def _ended(each: Disturbance) -> str:
     return "left in order" if each.fact.kind is Kind.LEFT else "ended without leaving"
 
 
-def _ended_meanwhile(left: Sequence[Disturbance], chain: Sequence[Disturbance]) -> list[Disturbance]:
+def _ended_meanwhile(left: Sequence[Disturbance], chain: Sequence[Disturbance], around: _Around) -> list[Disturbance]:
     """Those of a loop whose processes close that did not leave: who closes before it has been given anything may not.
 
-    They are fewer than those that left, or as many: nobody who crashes leaves.
+    They are fewer than those that left, or as many: nobody who crashes leaves. Who had been there for long before the loop began
+    is none of them.
     """
-    others = [each for each in chain if each.what is What.DEPARTED and each.fact.kind is Kind.EXPIRED]
+    others = [
+        each
+        for each in chain
+        if each.what is What.DEPARTED
+        and each.fact.kind is Kind.EXPIRED
+        and (each.from_ms >= left[0].from_ms or around.ended_at_once(each))
+    ]
     return others if 2 <= len(left) >= len(others) else []
 
 
