@@ -210,6 +210,8 @@ class Group:
 
     def _find_only_host(self) -> None:
         """Where all of a group are on one host, so is a client that was gone before there was a record of it."""
+        if all(life.member.host is not None for life in self.lives):
+            return
         known = {life.member.member_id: life.member.host for life in self.lives if life.member.host is not None}
         hosts = set(known.values())
         if len(known) < 2 or len(hosts) > 1:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from kshim.explain.closed import OF_STREAMS
 from kshim.explain.facts import BEGINS_MS, RETURN_MS, START_MS, Activity, Kind, Known
@@ -19,6 +19,9 @@ _NUMBER = re.compile(r"[-_.]\d+$")
 
 _POD_LETTERS = 5
 """So many letters end the name of each pod of a Deployment, behind the hash of its template."""
+
+_NAMES_MAX = 10_000
+"""Of so many client ids it is kept how they are made up: the same few are asked for again and again."""
 
 _TIMER_MS = 200
 """How exact the times are at which a session expires."""
@@ -165,6 +168,7 @@ def _ids(life: Life, activity: Activity | None) -> set[str]:
     )
 
 
+@lru_cache(_NAMES_MAX)
 def stem(client_id: str | None) -> str:
     """A client id without what a generator of names appends: hexadecimal digits, counters, random letters.
 
@@ -176,6 +180,7 @@ def stem(client_id: str | None) -> str:
     return _GENERATED.sub("", OF_STREAMS.sub("", client_id or ""))
 
 
+@lru_cache(_NAMES_MAX)
 def release_of(client_id: str | None) -> str | None:
     """What the names of all pods of one release have in common: the hash of its template. None: it is no name of a pod of a Deployment.
 

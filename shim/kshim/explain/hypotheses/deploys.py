@@ -220,11 +220,14 @@ def _take_successor(
         new
         for new in came
         if new.member is not None
-        and abs(new.from_ms - gone.from_ms)
-        <= (release_ms if _is_next_release(new, gone) else within_ms if _is_alike(new, gone) else RETURN_MS)
         and new.from_ms >= settled_ms
         and (new.from_ms > gone.from_ms or new.key not in starting)
         and stem(new.member.client_id) == stem(old.member.client_id)
+        and (
+            (apart_ms := abs(new.from_ms - gone.from_ms)) <= RETURN_MS
+            or (apart_ms <= within_ms and _is_alike(new, gone))
+            or (apart_ms <= release_ms and _is_next_release(new, gone))
+        )
     ]
     if not fitting:
         return None
