@@ -125,3 +125,16 @@ def test_that_it_is_not_known_why_one_process_was_gone_is_said_once_for_all_its_
     (unknown,) = [each for each in story.incidents(is_observed=False) if each.cause.keyword == "unknown"]
     assert unknown.groups == GROUPS
     assert sentence(unknown).startswith("one@10.0.0.1 was no longer a member of billing and mail: it left or was lost")
+
+
+def test_a_process_on_a_host_that_is_lost_falls_silent_in_all_of_its_groups() -> None:
+    story = Story(session_ms=30 * SECOND)
+    signs_ms = {("pod", "stock"): 500, ("pod", "stock-retry"): 4_700, ("media", "media"): 1_800, ("bill", "bill"): 300}
+    for (client, group), _ in signs_ms.items():
+        story.joins(0, client, group=group, host="10.0.0.7", connection=f"{client}-{group}")
+        story.joins(0, f"{group}-2", group=group, host="10.0.0.8", connection=f"{group}-2")
+    for (client, group), before_ms in signs_ms.items():
+        seen = activity(connection=f"{client}-{group}", last_request_ms=HOUR - before_ms)
+        story.expires(HOUR - before_ms + 30 * SECOND, client, group=group, activity=seen)
+    lost = story.incidents(until_ms=2 * HOUR)[-1]
+    assert (str(lost.cause), lost.groups) == ("host_stalled", ("bill", "media", "stock", "stock-retry"))

@@ -424,14 +424,37 @@ def _has_ended(each: Disturbance, known: Known) -> bool:
 def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
     """Those whose silence may have begun at the same time: first those of the moment that is possible for most, then those of the others.
 
+    A process is silent in all of its groups at once, so that one sign of life more or less in one of them makes no difference.
     `silent`: in the order in which they were heard of last.
     """
     for linked in _linked([_Silence(each, _silent_until_ms(each, known)) for each in silent]):
         rest = linked
         while rest:
             at_ms = _fullest_ms(rest)
-            yield [one.of for one in rest if one.of.from_ms <= at_ms <= one.until_ms]
-            rest = [one for one in rest if not one.of.from_ms <= at_ms <= one.until_ms]
+            mine = [one for one in rest if one.of.from_ms <= at_ms <= one.until_ms]
+            mine += _of_same_processes(mine, [one for one in rest if one not in mine], at_ms, known)
+            yield sorted((one.of for one in mine), key=_begin)
+            rest = [one for one in rest if one not in mine]
+
+
+def _of_same_processes(
+    silences: Sequence[_Silence], others: Sequence[_Silence], at_ms: int, known: Known
+) -> list[_Silence]:
+    """Those of others that are of the same processes in further groups, as far as names tell processes apart."""
+    groups: dict[tuple[str, str | None], set[str]] = {}
+    for one in silences:
+        if not is_of_library(one.of.name):
+            groups.setdefault((one.of.name, _host(one.of)), set()).add(one.of.group)
+    return [
+        one
+        for one in others
+        if one.of.group not in groups.get((one.of.name, _host(one.of)), {one.of.group}) and _is_about(one, at_ms, known)
+    ]
+
+
+def _is_about(one: _Silence, at_ms: int, known: Known) -> bool:
+    """Whether a member fell silent about that time: some heartbeats before or after it."""
+    return abs(at_ms - one.of.from_ms) <= known.session_ms(member_id_of(one.of)) / 4
 
 
 class _Silence(NamedTuple):
@@ -474,7 +497,7 @@ def _silent_until_ms(each: Disturbance, known: Known) -> float:
         return each.from_ms + POLL_MS  # it had fetched until the end, several times a second
     if each.fact.is_observed:
         # Its session may have begun with the end of a rebalance for which it had joined before.
-        return max(each.from_ms, each.fact.ts_ms - session_ms) + min(session_ms / 2, HEARTBEAT_MS)
+        return max(each.from_ms, each.fact.ts_ms - session_ms) + min(session_ms / 2, HEARTBEAT_MS + LATE_MS)
     usual_ms = each.fact.committed.usual_ms if each.fact.committed is not None else None
     return each.from_ms + max(session_ms / 2, 2 * (usual_ms or 0))
 
