@@ -182,7 +182,7 @@ _EVENT_COURSE: Final = StructType(
 _EVENT_SUBSCRIPTION: Final = StructType(
     [
         *(StructField(name, ArrayType(StringType())) for name in ("topics", "added", "removed", "assignors")),
-        StructField("omitted", IntegerType()),
+        *(StructField(name, IntegerType()) for name in ("omitted", "session_timeout_ms", "rebalance_timeout_ms")),
     ]
 )
 _EVENT_TOPIC_CHANGE: Final = StructType(

@@ -68,7 +68,9 @@ class Story:
         activity = (
             None if connection is None else _activity(connection, at_ms, opened_ms if opened_ms is not None else at_ms)
         )
-        subscription = Subscription(topics, assignors=(assignor,))
+        subscription = Subscription(
+            topics, assignors=(assignor,), session_timeout_ms=timeouts[0], rebalance_timeout_ms=timeouts[1]
+        )
         self._add(at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription)
         return self.completes(at_ms + 100, group=group, protocol=assignor) if completes else self
 

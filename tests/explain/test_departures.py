@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kshim.explain import explain
 from kshim.explain.facts import Committed
 from kshim.explain.words import CERTAIN, sentence
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
@@ -359,3 +360,14 @@ def test_a_static_member_that_was_back_after_its_session_is_not_said_to_have_bee
         story.joins(2 * SECOND * number, client, static=True)
     story.expires(HOUR + 10 * SECOND, "a", committed=closing).joins(HOUR + 40 * SECOND, "a", static=True)
     assert sentence(story.incidents()[-1]).endswith("started again when its session had expired.")
+
+
+def test_what_a_member_said_of_its_timeouts_counts_where_no_record_of_it_is_left() -> None:
+    story = Story(session_ms=SESSION_MS, rebalance_ms=2 * MINUTE).joins(0, "one", static=True, connection="a")
+    story.joins(300, "two", host="10.0.0.2")
+    seen = activity(connection="a", last_request_ms=HOUR, last_fetch_ms=HOUR - 2 * MINUTE)
+    story.expires(HOUR + SESSION_MS, "one", activity=seen)
+    said = "consumer pro-actively leaving the group"
+    story.joins(HOUR + SESSION_MS + 20 * SECOND, "one", static=True, connection="a", opened_ms=0, says=said)
+    known = story.known()._replace(profiles={})
+    assert str(explain(known)[-1].cause) == "slow_poll"

@@ -60,3 +60,9 @@ def test_of_very_many_topics_the_first_are_kept() -> None:
     found = subscription_of(Offer({"range": subscription(*names)}, {"range": subscription()}))
     assert found is not None
     assert (len(found.topics), len(found.added), found.omitted) == (TOPICS_MAX, TOPICS_MAX, 14)
+
+
+def test_who_joins_says_its_timeouts() -> None:
+    sim = a_group().stable("a", session_timeout_ms=12_000, rebalance_timeout_ms=34_000)
+    found = only(told(sim), "member_joined")["subscription"]
+    assert (found["session_timeout_ms"], found["rebalance_timeout_ms"]) == (12_000, 34_000)

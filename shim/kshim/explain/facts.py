@@ -131,12 +131,14 @@ class Activity(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """Of a JoinGroup. `added` and `removed` are differences from the one before of the same member."""
+    """Of a JoinGroup. `added` and `removed` are differences from the one before of the same member. Timeouts are None where they are unknown."""
 
     topics: tuple[str, ...]
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     assignors: tuple[str, ...] = ()
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
 
 class TopicChange(NamedTuple):

@@ -165,6 +165,7 @@ class Explainer:
 
     def apart(self, known: Known, group: str | None = None) -> list[Incident]:
         """As `apart`."""
+        known = known._replace(profiles=_told_profiles(known.facts) | dict(known.profiles))
         self._weigh(known)
         groups = {name: each.group for name, each in self._weighed.items()}
         found = [each for one in self._weighed.values() for each in one.found]
@@ -203,6 +204,7 @@ class Explainer:
         return mine is not None and mine.has_better_than(failure)
 
     def _weigh(self, known: Known) -> None:
+        """`known`: with the profiles that its facts tell of."""
         of_groups: dict[str, list[Fact]] = defaultdict(list)
         for fact in known.facts:
             of_groups[fact.group].append(fact)
@@ -216,6 +218,17 @@ class Explainer:
             old = before.get(name)
             is_still = old is not None and old.is_still(facts, mine, down)
             self._weighed[name] = old if old is not None and is_still else _Weighed(name, facts, mine, down)
+
+
+def _told_profiles(facts: Iterable[Fact]) -> dict[str, Profile]:
+    """Of members that said their timeouts as they joined: records have those alone that are still there."""
+    found: dict[str, Profile] = {}
+    for fact in facts:
+        said, member = fact.subscription, fact.member
+        if said is None or member is None or said.session_timeout_ms is None or said.rebalance_timeout_ms is None:
+            continue
+        found[member.member_id] = Profile(member, said.session_timeout_ms, said.rebalance_timeout_ms, said.topics)
+    return found
 
 
 def _guessed(facts: Sequence[Fact], profiles: Mapping[str, Profile]) -> dict[str, Profile]:

@@ -14,13 +14,15 @@ TOPICS_MAX: Final = 500
 
 
 class Subscription(NamedTuple):
-    """Names of topics in order; `added` and `removed` since what the member said before."""
+    """Names of topics in order; `added` and `removed` since what the member said before. Timeouts are null in the new protocol."""
 
     topics: tuple[str, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
     assignors: tuple[str, ...]
     omitted: int
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
 
 def subscription_of(offer: Offer | Wish) -> Subscription | None:
@@ -32,7 +34,8 @@ def subscription_of(offer: Offer | Wish) -> Subscription | None:
     topics = topics_of(offer)
     if topics is None:
         return None
-    return _compared(topics, None if offer.before is None else _topics(offer.before), tuple(offer.protocols))
+    found = _compared(topics, None if offer.before is None else _topics(offer.before), tuple(offer.protocols))
+    return found._replace(session_timeout_ms=offer.session_timeout_ms, rebalance_timeout_ms=offer.rebalance_timeout_ms)
 
 
 def _compared(topics: frozenset[str], before: frozenset[str] | None, assignors: tuple[str, ...]) -> Subscription:

@@ -135,11 +135,13 @@ class Arrivals(NamedTuple):
 class Offer(NamedTuple):
     """What a JoinGroup of a consumer offers: its metadata by protocol, in the order of its preference.
 
-    `before`: what the same member, or the one that it replaces, offered until then; None: it is new.
+    `before`: what the same member, or the one that it replaces, offered until then; None: it is new. Its timeouts are in ms.
     """
 
     protocols: Mapping[str, bytes]
     before: Mapping[str, bytes] | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
     @property
     def size_bytes(self) -> int:

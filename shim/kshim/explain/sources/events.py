@@ -52,6 +52,7 @@ _KINDS = {
     "records_archived": Kind.ARCHIVED,
     "records_held": Kind.HELD,
 }
+_LISTS = ("topics", "added", "removed", "assignors")
 _OF_RECORDS = (Kind.RETURNED, Kind.ARCHIVED, Kind.HELD)
 
 
@@ -236,4 +237,6 @@ def _topic_changes(rows: Sequence[Mapping[str, Any]] | None) -> tuple[TopicChang
 def _subscription(row: Mapping[str, Any] | None) -> Subscription | None:
     if row is None:
         return None
-    return Subscription(*(tuple(row.get(name) or ()) for name in Subscription._fields))
+    topics, added, removed, assignors = (tuple(row.get(name) or ()) for name in _LISTS)
+    timeouts = row.get("session_timeout_ms"), row.get("rebalance_timeout_ms")
+    return Subscription(topics, added, removed, assignors, *timeouts)

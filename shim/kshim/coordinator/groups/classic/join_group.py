@@ -457,7 +457,9 @@ class _Join:
 
     def offer(self, before: Mapping[str, bytes] | None) -> Offer | None:
         """What this JoinGroup offers; None if it is none of a consumer, whose metadata are subscriptions."""
-        return Offer(self.protocols, before) if self.request.protocol_type == CONSUMER_PROTOCOL_TYPE else None
+        if self.request.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return None
+        return Offer(self.protocols, before, self.request.session_timeout_ms, self.rebalance_timeout_ms)
 
     def trigger(self, cause: Cause, detail: str, member: Member, offer: Offer | None = None) -> Trigger:
         """Why the group now does what it does."""
