@@ -11,7 +11,7 @@ from kshim.explain.causes import Cause
 from kshim_pipeline.diagnosis.entries import ENTRIES, entry_rows
 from kshim_pipeline.diagnosis.facts import Entry
 from kshim_pipeline.diagnosis.findings import findings_of
-from kshim_pipeline.diagnosis.neighbours import neighbours
+from kshim_pipeline.diagnosis.neighbours import GROUPS, neighbours
 from kshim_pipeline.diagnosis.of_fleet import entries_of_groups, incidents_of_fleet, known_of_fleet
 from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
 from kshim_pipeline.materialize import cached
@@ -66,6 +66,20 @@ def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_i
         ("two", "one", "JOINED", "one-a"),
         ("two", "one", "JOINED", "one-b"),
     ]
+
+
+def test_of_a_crowded_host_a_group_is_told_of_those_that_fell_silent_and_of_some_that_went_on(
+    spark: SparkSession,
+) -> None:
+    known = [
+        *_group("one", "a", "b", host="h1", died_ms=[100_000]),
+        *_group("zwei", "a", "b", host="h1", died_ms=[101_000]),
+        *(each for number in range(GROUPS + 9) for each in _group(f"alive-{number:02}", "a", host="h1")),
+    ]
+    found = neighbours(table(spark, ENTRIES, list(entry_rows(known))), cached).where("asked = 'one'")
+    groups = {row.group for row in found.select("group").distinct().collect()}
+    assert len(groups) == GROUPS
+    assert "zwei" in groups
 
 
 def test_a_group_two_of_whose_members_fell_silent_together_is_told_who_went_on_there(spark: SparkSession) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 HOSTS: Final = 10
 """Of so many hosts a group is told when members on them fell silent together with one of its own; its own host first."""
 
+GROUPS: Final = 50
+"""Of so many other groups on these hosts it is told: of those first in which a member fell silent, too, its own host first. A host may have
+members of thousands, of which most just went on."""
+
 _AROUND_MS: Final = 3_600_000
 """A broker that was stopped so long before a session begins, or after it ends, has nothing to do with it."""
 
@@ -31,6 +35,7 @@ _ENDS: Final = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
 
 _ASKED: Final = ("asked", "asked_session")
+_SILENCE: Final = ("from_ms", "to_ms")
 
 
 def neighbours(entries: DataFrame, materialize: Materialize) -> DataFrame:
@@ -42,6 +47,7 @@ def neighbours(entries: DataFrame, materialize: Materialize) -> DataFrame:
     is_other = F.col("group") != F.col("asked")
     on_host = F.coalesce("host", "last_host") == F.col("asked_host")
     there = _with_ends(facts.join(asked, on_host, "left_semi"), facts).join(asked, on_host & is_then & is_other)
+    there = there.join(_nearest(there), [*_ASKED, *_SILENCE, "group"], "left_semi")
     # What their groups did meanwhile: members that took part in a rebalance were not silent.
     groups = there.select(*_ASKED, "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
     completed = facts.where(_is(Kind.COMPLETED)).withColumn("until_ms", F.col("ts_ms"))
@@ -69,6 +75,8 @@ def _stops(entries: DataFrame) -> DataFrame:
 
 def _asked(entries: DataFrame) -> DataFrame:
     """`asked`, `asked_session`, `asked_host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
+
+    With `is_other`, whether that is another host.
 
     Or when the group waited for one on that host, which was perhaps silent for less than its session timeout. And hosts of members
     of the group itself that fell silent together: that others there went on tells what it was not.
@@ -117,15 +125,26 @@ def _asked(entries: DataFrame) -> DataFrame:
         F.col("other.host").alias("asked_host"),
         F.col("one.from_ms").alias("from_ms"),
         F.col("one.to_ms").alias("to_ms"),
-        (~is_same_host).alias("_is_other"),
+        (~is_same_host).alias("is_other"),
     )
     hosts = hosts.unionByName(_together(own)).distinct()
-    order = Window.partitionBy(*_ASKED, "from_ms", "to_ms").orderBy("_is_other", "asked_host")
-    return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n", "_is_other")
+    order = Window.partitionBy(*_ASKED, *_SILENCE).orderBy("is_other", "asked_host")
+    return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n")
+
+
+def _nearest(there: DataFrame) -> DataFrame:
+    """`asked`, `asked_session`, `from_ms`, `to_ms`, `group`: the other groups that are told, of each silence."""
+    found = there.groupBy(*_ASKED, *_SILENCE, "group").agg(
+        F.max(_is(Kind.EXPIRED)).alias("_is_silent"),
+        F.min("is_other").alias("_is_other"),
+        F.min(F.abs(F.col("ts_ms") - F.col("to_ms"))).alias("_apart_ms"),
+    )
+    order = Window.partitionBy(*_ASKED, *_SILENCE).orderBy(F.desc("_is_silent"), "_is_other", "_apart_ms", "group")
+    return found.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= GROUPS)
 
 
 def _together(own: DataFrame) -> DataFrame:
-    """The same, with `_is_other`: hosts of members that fell silent together with others of their group."""
+    """The same: hosts of members that fell silent together with others of their group."""
     order = Window.partitionBy("group").orderBy("from_ms")
     at_ms = F.col("from_ms")
     to_next_ms, since_last_ms = F.lead(at_ms).over(order) - at_ms, at_ms - F.lag(at_ms).over(order)
@@ -135,7 +154,7 @@ def _together(own: DataFrame) -> DataFrame:
         F.col("session").alias("asked_session"),
         F.col("host").alias("asked_host"),
         *("from_ms", "to_ms"),
-        F.lit(False).alias("_is_other"),
+        F.lit(False).alias("is_other"),
     )
 
 
