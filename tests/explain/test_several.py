@@ -1460,3 +1460,25 @@ def test_a_process_that_was_killed_before_another_of_its_name_came_and_went_is_n
         begin_ms = HOUR + (8 + 6 * number) * SECOND
         story.joins(begin_ms, "one", connection=f"one-{number}").leaves(begin_ms + 3 * SECOND, "one", completes=False)
     assert causes_of(story) == ["one_by_one_start", "killed", "flapping"]
+
+
+def test_a_process_that_had_just_joined_is_no_old_one_that_a_deploy_left_alone() -> None:
+    story = Story(session_ms=SESSION_MS)
+    for number, client in enumerate(("search-0009", "search-000b")):
+        story.joins(number * 300, client, connection=client)
+    names = iter(("search-000d", "search-000f", "search-0011"))
+    story.joins(HOUR, next(names))
+    for number, client in enumerate(("search-0009", "search-000b")):
+        story.leaves(HOUR + (3 + 5 * number) * SECOND, client, completes=False)
+        story.joins(HOUR + (6 + 5 * number) * SECOND, next(names))
+    assert "deploy" in causes_of(story)
+
+
+def test_a_client_that_left_soon_after_its_start_twice_in_minutes_does_not_come_and_go() -> None:
+    for pause_s, cause in ((20, "flapping"), (180, "restart")):
+        story = a_group_of_three()
+        for number in range(2):
+            left_ms = HOUR + number * pause_s * SECOND
+            story.leaves(left_ms, "one", completes=False).completes(left_ms + SECOND)
+            story.joins(left_ms + (pause_s - 5) * SECOND, "one", connection=f"one-{number}")
+        assert causes_of(story)[1] == cause

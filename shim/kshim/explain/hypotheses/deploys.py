@@ -75,7 +75,9 @@ def _deploy(
     # Who crashed meanwhile and is back was not stopped by the deploy, and is a new process as well.
     crashed = {id(life.first) for life in there if life.next is not None and begin_ms < life.next.began_ms <= end_ms}
     crashed -= replaced
-    before = {id(life.first): life.member.name for life in there if id(life.first) not in crashed}
+    # Who had just joined is new already.
+    fresh = {id(life.first) for life in there if life.of_process.began_ms > begin_ms - START_MS} - replaced
+    before = {id(life.first): life.member.name for life in there if id(life.first) not in crashed | fresh}
     evidence = [
         each
         for one in turned

@@ -163,6 +163,8 @@ def _repeated(
         for each in (mine[1:] if first is None else mine)
         if around.ended_at_once(each)
     ]
+    if len(mine) == 2 and mine[1].fact.ts_ms - mine[0].fact.ts_ms > 2 * RETURN_MS:
+        evidence.append(Evidence("the second time was long after the first", Step.UNLIKELY))
     evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
