@@ -52,7 +52,8 @@ def epochs(decoded: DataFrame) -> DataFrame:
     the id, 32 hex digits, is the topic.
     """
     of_epochs = decoded.where(F.col("kind").isin(*_EPOCH_KINDS) & F.col("group_id").isNotNull())
-    groups = of_epochs.select("group_id").distinct()
+    # Else Spark, which takes them for as many as there are records, sorts all that classic groups have written.
+    groups = F.broadcast(of_epochs.select("group_id").distinct())
     classic = decoded.where("kind = 'group_metadata'").join(groups, "group_id", "left_semi")
     rows = of_epochs.unionByName(classic).select(
         *_READ, F.transform("members", lambda member: member["member_id"]).alias("member_ids")

@@ -10,6 +10,7 @@ from kshim.coordinator.groups.events import (
     MemberAdded,
     MemberIdIssued,
     MemberRef,
+    MemberRefused,
     RebalanceCompleted,
     Transition,
 )
@@ -137,3 +138,15 @@ def test_events_compare_and_print_by_what_they_say() -> None:
         assert first != other
         assert other != first
     assert repr(MemberRef(member_id="a", client_id="c")) == "MemberRef(member_id='a', client_id='c')"
+
+
+def test_who_may_not_join_is_reported_with_the_error_and_what_it_offers() -> None:
+    full, other = a_group(group_max_size=1).stable("a"), a_group().stable("a")
+    full.peer("b").send_join()
+    other.peer("b", protocols={"sticky": b"s"}).send_join()
+    told = [event for sim in (full, other) for event in sim.events if isinstance(event, MemberRefused)]
+    assert [(event.error, event.detail) for event in told] == [
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, "group.max.size is 1"),
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "its protocols are sticky, and all members of the group have range"),
+    ]
+    assert [event.offer is not None and list(event.offer.protocols) for event in told] == [["range"], ["sticky"]]
