@@ -49,7 +49,7 @@ def neighbours(entries: DataFrame, materialize: Materialize) -> DataFrame:
     there = _with_ends(facts.join(asked, on_host, "left_semi"), facts).join(asked, on_host & is_then & is_other)
     there = there.join(_nearest(there), [*_ASKED, *_SILENCE, "group"], "left_semi")
     # What their groups did meanwhile: members that took part in a rebalance were not silent.
-    groups = there.select(*_ASKED, "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
+    groups = there.select(*_ASKED, *_SILENCE, F.col("group").alias("_group")).distinct()
     completed = facts.where(_is(Kind.COMPLETED)).withColumn("until_ms", F.col("ts_ms"))
     completed = completed.join(groups, (F.col("group") == F.col("_group")) & is_then)
     found = there.unionByName(completed, allowMissingColumns=True).select(*_ASKED, *ENTRIES.names)
@@ -76,10 +76,9 @@ def _stops(entries: DataFrame) -> DataFrame:
 def _asked(entries: DataFrame) -> DataFrame:
     """`asked`, `asked_session`, `asked_host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
 
-    With `is_other`, whether that is another host.
-
     Or when the group waited for one on that host, which was perhaps silent for less than its session timeout. And hosts of members
     of the group itself that fell silent together: that others there went on tells what it was not.
+    `is_other`: it is not the host of the member that fell silent, or was waited for, itself.
     """
     session_ms = F.coalesce("session_ms", F.lit(DEFAULT_SESSION_MS))
     ended_ms = F.col("ts_ms")
@@ -153,7 +152,7 @@ def _together(own: DataFrame) -> DataFrame:
         F.col("group").alias("asked"),
         F.col("session").alias("asked_session"),
         F.col("host").alias("asked_host"),
-        *("from_ms", "to_ms"),
+        *_SILENCE,
         F.lit(False).alias("is_other"),
     )
 

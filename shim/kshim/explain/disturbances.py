@@ -323,13 +323,8 @@ def _refused(group: Group, known: Known) -> Iterator[Disturbance]:
     for life in group.lives:
         session_ms = known.session_ms(life.member.member_id)
         heard_ms = known.end_ms - session_ms if life.gone is None else life.silent_ms(known)
-        part: list[Fact] = []
-        for fact in [*(fact for fact in life.refused if fact.ts_ms < heard_ms), None]:
-            if part and (fact is None or fact.ts_ms - part[-1].ts_ms > session_ms):
-                yield Disturbance(What.REFUSED, group.name, part[0].ts_ms, part[-1].ts_ms, part[0], life)
-                part = []
-            if fact is not None:
-                part.append(fact)
+        for part in _runs((fact for fact in life.refused if fact.ts_ms < heard_ms), session_ms):
+            yield Disturbance(What.REFUSED, group.name, part[0].ts_ms, part[-1].ts_ms, part[0], life)
 
 
 def _not_admitted(group: Group) -> Iterator[Disturbance]:
@@ -339,13 +334,18 @@ def _not_admitted(group: Group) -> Iterator[Disturbance]:
         if fact.kind is Kind.NOT_ADMITTED and fact.member is not None:
             of_clients.setdefault(fact.member.name, []).append(fact)
     for facts in of_clients.values():
-        parts: list[list[Fact]] = []
-        for fact in facts:
-            if not parts or fact.ts_ms - parts[-1][-1].ts_ms > RETURN_MS:
-                parts.append([])
-            parts[-1].append(fact)
-        for part in parts:
+        for part in _runs(facts, RETURN_MS):
             yield Disturbance(What.NOT_ADMITTED, group.name, part[0].ts_ms, part[-1].ts_ms, part[0])
+
+
+def _runs(facts: Iterable[Fact], most_ms: int) -> list[list[Fact]]:
+    """Parts of facts, which are in order of time, without a longer pause than that."""
+    parts: list[list[Fact]] = []
+    for fact in facts:
+        if not parts or fact.ts_ms - parts[-1][-1].ts_ms > most_ms:
+            parts.append([])
+        parts[-1].append(fact)
+    return parts
 
 
 def _of_records(group: Group, known: Known) -> Iterator[Disturbance]:

@@ -18,10 +18,10 @@ def is_unchanged(fact: Fact) -> bool:
 
 def unheard(fact: Fact, group: Group) -> Iterator[TopicChange]:
     """Changes since which no member of the group had joined again before this one, or been told by the broker."""
-    for change in fact.topic_changes or ():
-        asked = (other for other in group.facts if other.kind is Kind.REQUESTED)
-        if not any(change.changed_ms <= other.ts_ms < fact.ts_ms for other in asked):
-            yield change
+    if fact.topic_changes:
+        asked = (each.ts_ms for each in group.facts if each.kind is Kind.REQUESTED and each.ts_ms < fact.ts_ms)
+        last_ms = max(asked, default=0)
+        yield from (change for change in fact.topic_changes if change.changed_ms > last_ms)
 
 
 def texts_of(changes: Iterable[TopicChange]) -> str:

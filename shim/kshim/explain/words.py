@@ -161,7 +161,7 @@ def sentence(incident: Incident) -> str:
         text = _NOT_BACK
     if incident.cause is Cause.SCALE_DOWN and _left_none(incident):
         text = _DID_NOT_LEAVE
-    if _could_not_join(incident) and not any(each.what is What.REPLACED or each.life for each in incident.disturbances):
+    if _could_not_join(incident) and not any(each.life for each in incident.disturbances):
         text = _NOT_ADMITTED[incident.cause]
     return (text or _SENTENCES[incident.cause]).format(
         who=_who(names),

@@ -46,7 +46,7 @@ _REFUSED_MAX: Final = 100
 class GroupHistory:
     """What is known of one group. `rebalance` is the open one, `last` the one that was completed last.
 
-    Of one with epochs: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
+    `refused`: when it was told last that a client may not join, by client id, host and error. Of one with epochs: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
     when, and the id of who had them before.
     """
 
@@ -75,7 +75,7 @@ class GroupHistory:
         self.rebalance: Timeline | None = None
         self.last: Timeline | None = None
         self.admin_removed_id: str | None = None
-        self.refused: dict[tuple[str, str, str], int] | None = None
+        self.refused: dict[tuple[str, str, str], int] = {}
 
     def is_in(self, state: AnyGroupState) -> None:
         """The group is of the type that has this state."""
@@ -94,12 +94,10 @@ class GroupHistory:
         if event.error not in _MAY_NOT_JOIN:
             return False
         client = (event.member.client_id, event.member.client_host, event.error.name)
-        told_ms = None if self.refused is None else self.refused.pop(client, None)
-        if self.refused is None:
-            self.refused = {}
+        told_ms = self.refused.get(client)
         if told_ms is not None and event.now.mono_ms - told_ms < _TOLD_AGAIN_MS:
-            self.refused[client] = told_ms
             return True
+        self.refused.pop(client, None)  # so that the one that was told first is the first
         if len(self.refused) == _REFUSED_MAX:
             del self.refused[next(iter(self.refused))]
         self.refused[client] = event.now.mono_ms

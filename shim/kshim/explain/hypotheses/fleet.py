@@ -431,25 +431,27 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
         rest = linked
         while rest:
             at_ms = _fullest_ms(rest)
-            mine = [one for one in rest if one.of.from_ms <= at_ms <= one.until_ms]
-            mine += _of_same_processes(mine, [one for one in rest if one not in mine], at_ms, known)
-            yield sorted((one.of for one in mine), key=_begin)
-            rest = [one for one in rest if one not in mine]
+            groups = _groups_of_processes(one.of for one in rest if one.is_possible_at(at_ms))
+            is_theirs = [
+                one.is_possible_at(at_ms) or (_is_of(one.of, groups) and _is_about(one, at_ms, known)) for one in rest
+            ]
+            yield [one.of for one, is_mine in zip(rest, is_theirs, strict=True) if is_mine]
+            rest = [one for one, is_mine in zip(rest, is_theirs, strict=True) if not is_mine]
 
 
-def _of_same_processes(
-    silences: Sequence[_Silence], others: Sequence[_Silence], at_ms: int, known: Known
-) -> list[_Silence]:
-    """Those of others that are of the same processes in further groups, as far as names tell processes apart."""
+def _groups_of_processes(silent: Iterable[Disturbance]) -> dict[tuple[str, str | None], set[str]]:
+    """The groups of each name and host, as far as names tell processes apart."""
     groups: dict[tuple[str, str | None], set[str]] = {}
-    for one in silences:
-        if not is_of_library(one.of.name):
-            groups.setdefault((one.of.name, _host(one.of)), set()).add(one.of.group)
-    return [
-        one
-        for one in others
-        if one.of.group not in groups.get((one.of.name, _host(one.of)), {one.of.group}) and _is_about(one, at_ms, known)
-    ]
+    for each in silent:
+        if not is_of_library(each.name):
+            groups.setdefault((each.name, _host(each)), set()).add(each.group)
+    return groups
+
+
+def _is_of(each: Disturbance, groups: Mapping[tuple[str, str | None], Set[str]]) -> bool:
+    """Whether a member is one of these processes in a further group: in the same one it would be another process of that name."""
+    mine = groups.get((each.name, _host(each)))
+    return mine is not None and each.group not in mine
 
 
 def _is_about(one: _Silence, at_ms: int, known: Known) -> bool:
@@ -462,6 +464,10 @@ class _Silence(NamedTuple):
 
     of: Disturbance
     until_ms: float
+
+    def is_possible_at(self, at_ms: int) -> bool:
+        """Whether it may have fallen silent then."""
+        return self.of.from_ms <= at_ms <= self.until_ms
 
 
 def _linked(silences: Sequence[_Silence]) -> Iterator[list[_Silence]]:
