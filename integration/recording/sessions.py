@@ -15,6 +15,7 @@ from kshim.testing import Kshim
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
+from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest
 
@@ -96,6 +97,9 @@ def record_a_short_session(path: Path) -> None:
         first.sync({first: b"all"})
         assert first.commit(3) == ErrorCode.NONE
         second.send_join()  # it waits until the first one joins again
+        first.fetch_in_vain(
+            500
+        )  # so that a broker under load, which this is played to, has the join before the heartbeat
         assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
         first.join()
         second.take_join()
@@ -149,6 +153,13 @@ class _Member:
         answer = self.client.ask(self.own.commit(8, [("t", [Committed(0, offset)])]), 8)
         error: int = answer.topics[0].partitions[0].error_code
         return error
+
+    def fetch_in_vain(self, wait_ms: int) -> None:
+        """Ask for more bytes than there are, which a broker answers after `wait_ms`."""
+        topic = FetchTopic(
+            topic="t", partitions=(FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1024),)
+        )
+        self.client.ask(FetchRequest(max_wait_ms=wait_ms, min_bytes=1 << 20, topics=(topic,)), 11)
 
     def leave(self) -> None:
         self.client.ask(self.own.leave(5), 5)
