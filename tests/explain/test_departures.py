@@ -113,6 +113,35 @@ def test_a_static_member_whose_connection_was_closed_long_after_its_last_commit_
     assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=silent)) == ("killed", ("one",))
 
 
+@pytest.mark.parametrize("software", ["kafka-python 3.0.12", "confluent-kafka-python 2.16.1-rdkafka-2.16.0", None])
+@pytest.mark.parametrize(("last_api", "silent_ms"), [("Heartbeat", 1_300), ("OffsetCommit", 200)])
+def test_a_static_member_that_committed_by_a_timer_and_not_as_it_ended_was_killed(
+    software: str | None, last_api: str, silent_ms: int
+) -> None:
+    for timer_ms in (5 * SECOND, 15 * SECOND):
+        story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+        gone = activity(
+            last_request_ms=HOUR,
+            closed_ms=HOUR + silent_ms,
+            closed_by="client",
+            last_api=last_api,
+            software=software,
+            has_fetch_session=True,
+        )
+        last_ms = HOUR if last_api == "OffsetCommit" else HOUR - 2 * SECOND
+        committed = Committed(last_ms, timer_ms + 5, last_ms - timer_ms)
+        story.expires(HOUR + SESSION_MS, "one", activity=gone, committed=committed)
+        assert the_last_cause(story) == ("killed", ("one",))
+
+
+def test_a_static_member_that_had_long_had_nothing_to_commit_may_have_been_stopped() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    gone = activity(last_request_ms=HOUR, closed_ms=HOUR + 1_300, closed_by="client", last_api="Heartbeat")
+    committed = Committed(HOUR - 40 * SECOND, 5 * SECOND, HOUR - 45 * SECOND)
+    story.expires(HOUR + SESSION_MS, "one", activity=gone, committed=committed).completes(HOUR + 5 * MINUTE)
+    assert the_last_cause(story) == ("static_stopped", ("one",))
+
+
 def test_polls_that_take_too_long_twice_in_a_row_are_one_incident() -> None:
     story = a_group_of_three()
     for at_ms in (HOUR, HOUR + 5 * MINUTE + 20 * SECOND):
@@ -173,6 +202,13 @@ def test_a_leader_that_goes_on_when_its_session_has_expired_did_not_just_stand_s
     story = a_group_of_three().expires(HOUR, "one", state="CompletingRebalance", activity=silent)
     story.joins(HOUR + SECOND, "one", connection="one", opened_ms=0)
     assert the_last_cause(story) == ("slow_leader", ("one@10.0.0.1",))
+
+
+@pytest.mark.parametrize(("session_s", "sync_s", "is_slow"), [(45, 6, True), (45, 4, False), (10, 4.5, True)])
+def test_a_leader_that_lets_its_group_wait_for_seconds_is_slow(session_s: int, sync_s: float, is_slow: bool) -> None:
+    story = Story(session_ms=session_s * SECOND).joins(0, "one").joins(300, "two", host="10.0.0.2")
+    story.completes(HOUR, sync_ms=int(sync_s * SECOND), leader="one")
+    assert (("slow_leader", ("one@10.0.0.1",)) in story.causes()) == is_slow
 
 
 def test_a_leader_that_is_slow_again_minutes_later_is_another_incident() -> None:

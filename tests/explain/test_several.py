@@ -900,6 +900,31 @@ def test_a_static_member_that_is_replaced_again_within_seconds_of_its_start_is_i
     assert story.causes()[-1] == ("crash_loop", ("api-1",))
 
 
+def test_a_loop_whose_processes_live_for_seconds_and_for_longer_in_turn_is_one() -> None:
+    story, at_ms = static_members(3), HOUR
+    for lived_s in (24, 5, 26, 5):
+        story.replaces(at_ms, "api-1", host="10.0.0.2", activity=closed_before(at_ms))
+        at_ms += lived_s * SECOND
+    story.replaces(at_ms, "api-1", host="10.0.0.2", activity=closed_before(at_ms))
+    assert [each for each in story.causes() if each[1] == ("api-1",)] == [("crash_loop", ("api-1",))]
+
+
+def test_two_loops_minutes_apart_are_two() -> None:
+    story = a_group_of_three()
+    for begin_ms in (HOUR, HOUR + 5 * MINUTE):
+        for number in range(3):
+            at_ms = begin_ms + number * 25 * SECOND
+            story.leaves(at_ms, "one").joins(at_ms + 5 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "flapping", "flapping"]
+
+
+def test_who_comes_and_goes_first_for_half_a_minute_and_then_for_seconds_is_flapping_from_the_first_time_on() -> None:
+    story = a_group_of_three()
+    for at_s in (0, 32, 41):
+        story.leaves(HOUR + at_s * SECOND, "one").joins(HOUR + (at_s + 5) * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "flapping"]
+
+
 def test_static_members_that_are_replaced_in_turn_time_and_again_are_in_no_crash_loop() -> None:
     story = static_members(3)
     for deploy in range(3):

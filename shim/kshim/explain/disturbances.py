@@ -35,7 +35,7 @@ _UNUSUAL = 2
 _POLLS_MS = 10_000
 """For longer than this nobody waits for polls that take as long as those of the others: then several are slow."""
 
-_SLOW_SYNC_MS = 10_000
+_SLOW_SYNC_MS = 5_000
 """Nobody computes an assignment for so long, however long the session is."""
 
 _VIEW_MS = 10_000
@@ -223,7 +223,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         phases = fact.phases
         assert phases is not None
         leader_id = phases.leader_id
-        if phases.sync_ms is not None and phases.sync_ms > min(known.session_ms(leader_id) / 2, _SLOW_SYNC_MS):
+        if phases.sync_ms is not None and phases.sync_ms > min(known.session_ms(leader_id) / 2.5, _SLOW_SYNC_MS):
             # The leader sends no heartbeats while it assigns, and a third of the session timeout may have passed before.
             life = group.life_with(leader_id)
             began_ms = fact.ts_ms - phases.sync_ms

@@ -27,6 +27,8 @@ CLOSING_MS = 50
 """A connection that is closed so soon after a commit is rarely that of a process that was killed just then."""
 _ENDS_SESSIONS = re.compile(r"kgo\b|apache-kafka-java ([4-9]|[1-9]\d)\.")
 """Clients that end their sessions of fetches when they are closed: franz-go, and Java's of version 4 and later."""
+_ENDS_AT_ONCE = re.compile(r"^kafka-python\b|rdkafka")
+"""Clients that end when they have committed, as they close. Others end their sessions of fetches then, which takes a while."""
 _EARLY, _DUE = 0.93, 1.12
 """A commit that comes before, or after, these shares of the usual pause is no regular one."""
 
@@ -138,7 +140,10 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         last_api=None if activity is None else activity.last_api,
         ended_fetching=(ended_fetching := _ended_fetching(activity)),
         closed_in_order=_closed_in_order(life, session_ms) if ended_fetching is None else None,
-        is_last_regular=_is_regular(gone.committed) and ended_fetching is None and not stopped_committing,
+        is_last_regular=_is_regular(gone.committed)
+        and ended_fetching is None
+        and not stopped_committing
+        and (activity is None or not _is_overdue(gone.committed, activity)),
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
@@ -175,17 +180,9 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     """A consumer that closes commits what it has processed, whenever its last commit was, and ends. Else commits come regularly, between heartbeats."""
     gone, activity = life.gone, life.activity
     assert gone is not None
-    if activity is not None:
-        if activity.last_api != _OFFSET_COMMIT or activity.closed_ms is None:
-            return None
-        if activity.closed_ms - activity.last_request_ms <= CLOSING_MS:
-            return True
-        usual_ms = None if gone.committed is None else gone.committed.usual_ms
-        # Who commits every second ends within a second of a commit, however it ends.
-        if activity.closed_ms - activity.last_request_ms > min(PROCESS_MS, (usual_ms or 4 * PROCESS_MS) / 4):
-            return False
-        return None if _is_regular(gone.committed) else True
     found = gone.committed
+    if activity is not None:
+        return _ended_committing(activity, found)
     if found is None or found.is_none or not gone.is_observed:
         return None
     is_early = _is_early(found)
@@ -198,6 +195,40 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
         return None
     # A heartbeat was last. Who had committed just before would have had something to commit.
     return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
+
+
+def _ended_committing(activity: Activity, found: Committed | None) -> bool | None:
+    """The same of a process whose connection is known."""
+    if activity.closed_ms is None:
+        return None
+    silent_ms = activity.closed_ms - activity.last_request_ms
+    is_commit_last = activity.last_api == _OFFSET_COMMIT
+    if is_commit_last and silent_ms <= CLOSING_MS:
+        return True
+    is_prompt = activity.software is None or _ENDS_AT_ONCE.search(activity.software) is not None
+    if is_prompt and _is_by_timer(found):  # it would have committed once more, if it had anything to commit
+        return None if _is_overdue(found, activity) else False
+    if not is_commit_last:
+        return None
+    usual_ms = None if found is None else found.usual_ms
+    # Who commits every second ends within a second of a commit, however it ends.
+    if silent_ms > min(PROCESS_MS, (usual_ms or 4 * PROCESS_MS) / 4):
+        return False
+    return None if _is_regular(found) or (is_prompt and not _is_early(found)) else True
+
+
+def _is_by_timer(found: Committed | None) -> bool:
+    """Whether the last commit came when a timer was due, of whatever interval: no work takes the same time that exactly."""
+    if found is None or found.before_ms is None or found.usual_ms is None or found.is_sparse:
+        return False
+    return abs(found.last_ms - found.before_ms - found.usual_ms) <= max(_TIMER_MS / 10, found.usual_ms / 100)
+
+
+def _is_overdue(found: Committed | None, activity: Activity) -> bool:
+    """Whether it had not committed for longer than it usually takes when its last request came: it had nothing to commit."""
+    if found is None or found.usual_ms is None:
+        return False
+    return activity.last_request_ms - found.last_ms > found.usual_ms + AT_ONCE_MS
 
 
 def _is_early(found: Committed | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from statistics import median_low
+from statistics import median_high, median_low
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
@@ -18,7 +18,7 @@ from kshim.explain.lives import Group
 from kshim.explain.weigh import Evidence, Step, weight
 
 _SHORT_MS = 2 * START_MS
-"""Who ends so soon after its start goes on with a loop, however soon it ended before; and twice so soon is hardly chance."""
+"""Twice to end so soon after a start is hardly chance."""
 
 
 def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -85,8 +85,7 @@ class _Around:
 
 def _alike(chain: Sequence[Disturbance], around: _Around) -> Iterator[list[Disturbance]]:
     """Parts without a life that is much longer than the others: a loop ended before it, and what ends it has causes of its own."""
-    lived_ms = [lived for each in chain[1:] if (lived := around.lived_ms(each)) is not None]
-    most_ms = max(IRREGULAR * median_low(lived_ms), _SHORT_MS) if lived_ms else _SHORT_MS
+    most_ms = _most_ms([lived for each in chain[1:] if (lived := around.lived_ms(each)) is not None])
     part: list[Disturbance] = []
     for each in chain:
         if part and each.life is not None and (around.lived_ms(each) or 0) > most_ms:
@@ -95,6 +94,14 @@ def _alike(chain: Sequence[Disturbance], around: _Around) -> Iterator[list[Distu
         part.append(each)
     if part:
         yield part
+
+
+def _most_ms(lived_ms: Sequence[int]) -> float:
+    """How long the longest life of a loop may be, by the lives between its ends."""
+    if len(lived_ms) <= 2:  # one may be the exception as well as the other
+        return max(IRREGULAR * min(lived_ms, default=0), 3 * START_MS)
+    # Where half are longer they are no exception, unless they are so long that one loop may have ended and another begun.
+    return max(IRREGULAR * median_low(lived_ms), _SHORT_MS, min(IRREGULAR * median_high(lived_ms), RETURN_MS))
 
 
 def _loop(chain: Sequence[Disturbance], around: _Around, known: Known) -> Iterator[Candidate]:
