@@ -94,9 +94,9 @@ class Story:
         fields = {"other_id": old.member_id, "activity": activity, "committed": committed, "client_reason": says}
         return self._add(at_ms, group, Kind.REPLACED, member, **fields)
 
-    def is_heard_of(self, at_ms: int, member: Member) -> Story:
-        """A process sends a request for a member that another process has replaced."""
-        return self._add(at_ms, "billing", Kind.HEARD, member)
+    def is_heard_of(self, at_ms: int, member: Member, group: str = "billing") -> Story:
+        """A process sends a request for a member that another process has replaced, or whose session has expired."""
+        return self._add(at_ms, group, Kind.HEARD, member)
 
     def ends_join(self, at_ms: int, *, join_ms: int) -> Story:
         """A phase JOIN ends, and no assignment follows."""
@@ -116,9 +116,9 @@ class Story:
         member = Member("", None, client, host)
         return self._add(at_ms, "billing", Kind.NOT_ADMITTED, member, reason=reason, subscription=subscription)
 
-    def member(self, client: str) -> Member:
-        """The member that a client of the group `billing` is now."""
-        return self._members["billing", client][-1]
+    def member(self, client: str, group: str = "billing") -> Member:
+        """The member that a client is now."""
+        return self._members[group, client][-1]
 
     def leaves(
         self,

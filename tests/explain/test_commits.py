@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile, Subscription
 from kshim.explain.sources.records import (
     LastOfAll,
@@ -164,6 +166,23 @@ def test_nobody_is_the_last_to_join_if_all_stopped_committing_at_about_the_same_
 def test_nobody_is_the_last_to_join_if_a_member_with_partitions_never_commits() -> None:
     record = snapshot(0, {"one": (0,), "two": (1,)})
     assert last_to_join(record, {("orders", 0): every_second(0, MINUTE)}, MINUTE, 2 * MINUTE) is None
+
+
+@pytest.mark.parametrize(
+    ("leader", "generation", "last_commit_s", "state"),
+    [("one", 3, 0, "CompletingRebalance"), ("two", 3, 0, ""), ("one", 2, 0, ""), ("one", 3, 40, "")],
+    ids=["the leader", "another member", "all generations are there", "it had just been heard of"],
+)
+def test_a_leader_that_is_gone_when_a_generation_has_no_record_had_not_sent_its_assignment(
+    leader: str, generation: int, last_commit_s: int, state: str
+) -> None:
+    before = snapshot(0, {"one": (0,), "two": (1,)})._replace(leader_id=f"{leader}-1")
+    after = snapshot(HOUR, {"two": (0, 1)}, generation=generation)
+    last_commit = last_commit_in({("orders", 0): [HOUR - MINUTE + last_commit_s * SECOND]})
+    (gone,) = (
+        fact for fact in facts_of_records([before, after], last_commit) if fact.kind in (Kind.EXPIRED, Kind.LEFT)
+    )
+    assert (gone.member, gone.state or "") == (before.seats[0].profile.member, state)
 
 
 def what_replaced(last_commit_ms: int, *, generation: int) -> list[Kind]:

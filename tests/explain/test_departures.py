@@ -149,6 +149,14 @@ def test_polls_that_take_too_long_twice_in_a_row_are_one_incident() -> None:
     assert [cause for cause, _ in story.causes()] == ["one_by_one_start", "slow_poll"]
 
 
+def test_two_slow_polls_with_more_than_max_poll_interval_ms_between_are_two() -> None:
+    for pause_ms, count in ((4 * MINUTE, 1), (7 * MINUTE, 2)):
+        story = a_group_of_three()
+        for at_ms in (HOUR, HOUR + 4 * MINUTE + pause_ms):
+            story.completes(at_ms, waited_for="one", wait_ms=4 * MINUTE)
+        assert [cause for cause, _ in story.causes()] == ["one_by_one_start", *["slow_poll"] * count]
+
+
 def test_a_member_that_left_and_came_back_as_a_new_process_was_restarted() -> None:
     story = (
         a_group_of_three()
@@ -209,6 +217,14 @@ def test_a_leader_that_lets_its_group_wait_for_seconds_is_slow(session_s: int, s
     story = Story(session_ms=session_s * SECOND).joins(0, "one").joins(300, "two", host="10.0.0.2")
     story.completes(HOUR, sync_ms=int(sync_s * SECOND), leader="one")
     assert (("slow_leader", ("one@10.0.0.1",)) in story.causes()) == is_slow
+
+
+def test_a_leader_of_which_records_alone_tell_that_it_was_gone_while_its_assignment_was_awaited_was_slow() -> None:
+    story = a_group_of_three().expires(
+        HOUR, "one", state="CompletingRebalance", committed=Committed(HOUR - SESSION_MS, SECOND)
+    )
+    story.joins(HOUR + 10 * SECOND, "one")
+    assert [str(each.cause) for each in story.incidents(is_observed=False)][-1] == "slow_leader"
 
 
 def test_a_leader_that_is_slow_again_minutes_later_is_another_incident() -> None:

@@ -170,6 +170,27 @@ def test_members_of_a_host_that_fall_silent_together_were_cut_off_with_it() -> N
     assert (str(incident.cause), incident.host, incident.groups) == ("network_cut", "10.0.0.7", ("billing", "orders"))
 
 
+def test_members_of_a_host_that_go_on_at_the_same_moment_fell_silent_together_however_rare_their_heartbeats_are() -> (
+    None
+):
+    # One sends a heartbeat every ten seconds, and its last one came nine before the host stood still.
+    last_ms = {"billing": HOUR, "orders": HOUR + 9 * SECOND, "mails": HOUR + 10 * SECOND}
+    story = Story()
+    for group in last_ms:
+        story.joins(0, f"{group}-a", group=group, host="10.0.0.7", connection=group)
+        story.joins(300, f"{group}-b", group=group, host="10.0.0.8")
+    silent = {group: story.member(f"{group}-a", group) for group in last_ms}
+    for group, heard_ms in last_ms.items():
+        known = activity(last_request_ms=heard_ms, connection=group)
+        story.expires(heard_ms + SESSION_MS, f"{group}-a", group=group, activity=known)
+    for number, group in enumerate(last_ms):
+        at_ms = HOUR + 2 * MINUTE + number
+        story.is_heard_of(at_ms, silent[group], group=group)
+        story.joins(at_ms + 500 * number, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=0)
+    (incident,) = (each for each in story.incidents() if str(each.cause) != "one_by_one_start")
+    assert (str(incident.cause), incident.host, set(incident.groups)) == ("host_stalled", "10.0.0.7", set(last_ms))
+
+
 def test_what_follows_from_a_restart_of_the_broker_is_no_doing_of_the_clients() -> None:
     story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one").expires(HOUR + SESSION_MS, "two")
     story.joins(HOUR + SESSION_MS + SECOND, "one").joins(HOUR + SESSION_MS + SECOND, "two", host="10.0.0.2")
@@ -900,6 +921,17 @@ def test_a_static_member_that_is_replaced_again_within_seconds_of_its_start_is_i
     assert story.causes()[-1] == ("crash_loop", ("api-1",))
 
 
+def test_a_static_member_that_is_killed_again_within_seconds_of_its_start_is_in_a_crash_loop_whatever_else_is_known() -> (
+    None
+):
+    story = static_members(3)
+    for at_ms in (HOUR, HOUR + 20 * SECOND):
+        killed = closed_before(at_ms)._replace(last_api="Heartbeat")
+        committed = Committed(at_ms - 6 * SECOND, SECOND, at_ms - 7 * SECOND)
+        story.replaces(at_ms, "api-1", host="10.0.0.2", activity=killed, committed=committed)
+    assert story.causes()[-1] == ("crash_loop", ("api-1",))
+
+
 def test_a_loop_whose_processes_live_for_seconds_and_for_longer_in_turn_is_one() -> None:
     story, at_ms = static_members(3), HOUR
     for lived_s in (24, 5, 26, 5):
@@ -1324,6 +1356,15 @@ def test_a_member_that_adds_a_topic_which_the_group_had_long_before_changed_its_
     )
     story.requests(2 * HOUR, "one", subscription=added)
     assert causes_of(story)[-1] == "subscription_changed"
+
+
+def test_a_client_that_subscribes_to_something_else_again_minutes_later_has_changed_it_twice() -> None:
+    for pause_s, count in ((30, 1), (240, 2)):
+        story = a_group_of_three()
+        for at_ms, new, old in ((HOUR, "a", "orders"), (HOUR + pause_s * SECOND, "b", "a")):
+            changed = Subscription((new,), added=(new,), removed=(old,))
+            story.requests(at_ms, "one", reason="metadata_changed", subscription=changed)
+        assert causes_of(story)[1:] == ["subscription_changed"] * count
 
 
 def test_one_process_that_falls_silent_in_all_its_groups_stood_still_and_is_no_cut_network() -> None:

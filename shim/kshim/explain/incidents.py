@@ -480,11 +480,12 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
         # The next time is noticed only when its next poll takes as long.
         waits_ms = [each.to_ms - each.from_ms for each in best.explains if each.what is What.SLOW_JOIN]
         if waits_ms:
-            return max(RETURN_MS, 3 * max(waits_ms))
+            return max(RETURN_MS, min(3 * max(waits_ms), known.rebalance_ms(member_id)))
         polled_ms = _polled_ms(first.fact)
         return 2 * known.rebalance_ms(member_id) if polled_ms is None else RETURN_MS + max(first.from_ms - polled_ms, 0)
-    if best.cause in (Cause.DUPLICATE_INSTANCE, Cause.SLOW_LEADER):
-        return RETURN_MS  # each of two asks again and again; and the next rebalance is another occasion to be slow
+    if best.cause in (Cause.DUPLICATE_INSTANCE, Cause.SLOW_LEADER, Cause.SUBSCRIPTION_CHANGED):
+        # Each of two asks again and again; the next rebalance is another occasion to be slow; and nobody takes minutes to subscribe.
+        return RETURN_MS
     if best.cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
         pauses_ms = (after.from_ms - before.from_ms for before, after in pairwise(best.explains))
         return max(RETURN_MS, IRREGULAR * max(pauses_ms, default=0))

@@ -80,6 +80,11 @@ def _gone(seen: Conduct, how: str) -> Evidence:
     return Evidence("it is in one record of the group and not in the next" if seen.is_unseen else how, Step.NEUTRAL)
 
 
+def _awaited(seen: Conduct, step: Step) -> Evidence | None:
+    # Few stand still, or end, just between two requests.
+    return _if(seen.was_assigning, "its session expired while its assignment was awaited", step)
+
+
 def _left(seen: Conduct) -> Evidence:
     closed = "it did not leave, and its session expired"
     return _gone(seen, closed if _reason(seen) == CLOSED else "it left the group with LeaveGroup")
@@ -244,6 +249,7 @@ def _killed(seen: Conduct) -> _Weighed:
         0.0,
         (
             _gone(seen, "its session expired"),
+            _awaited(seen, Step.UNLIKELY) if seen.is_open is None else None,
             _was_stopped_in_order(seen, Step.MUST_NOT),
             # The operating system closes the sockets of a process that ends, however it ends.
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
@@ -280,6 +286,7 @@ def _paused(seen: Conduct) -> _Weighed:
         0.0,
         (
             _gone(seen, "its session expired"),
+            _awaited(seen, Step.UNLIKELY),
             _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
@@ -412,13 +419,18 @@ def _expired_leader(seen: Conduct) -> _Weighed:
         Cause.SLOW_LEADER,
         -2.0,
         (
-            _if(seen.was_assigning, "its session expired while its assignment was awaited", Step.MUST),
+            _awaited(seen, Step.MUST),
             _if(not seen.was_assigning, "no assignment was awaited from it", Step.MUST_NOT),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             # It is as alive as one that stands still, which rarely happens just between two requests.
             _if(
                 seen.was_assigning and seen.is_open,
                 "its connection stayed open while it was silent",
+                Step.LIKELY,
+            ),
+            _if(
+                seen.was_assigning and _is_late(seen),
+                "its client joined again only when the session had expired",
                 Step.LIKELY,
             ),
             _same_process(seen, Step.LIKELY) if seen.was_assigning else None,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import zip_longest
 from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
@@ -427,7 +428,8 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
     A process is silent in all of its groups at once, so that one sign of life more or less in one of them makes no difference.
     `silent`: in the order in which they were heard of last.
     """
-    for linked in _linked([_Silence(each, _silent_until_ms(each, known)) for each in silent]):
+    silences = [_Silence(each, _silent_until_ms(each, known)) for each in silent]
+    for linked in _linked(_with_those_that_went_on_together(silences, known)):
         rest = linked
         while rest:
             at_ms = _fullest_ms(rest)
@@ -468,6 +470,35 @@ class _Silence(NamedTuple):
     def is_possible_at(self, at_ms: int) -> bool:
         """Whether it may have fallen silent then."""
         return self.of.from_ms <= at_ms <= self.until_ms
+
+
+def _with_those_that_went_on_together(silences: Sequence[_Silence], known: Known) -> list[_Silence]:
+    """Those of a host of which something was heard again at the very same moment may have fallen silent at the same time, although one was
+    heard of long before the other: heartbeats may be a third of a session apart.
+    """
+    until_ms = {one.of.key: one.until_ms for one in silences}
+    by_host: dict[str | None, list[_Silence]] = {}
+    for one in silences:
+        if _went_on_ms(one):
+            by_host.setdefault(_host(one.of), []).append(one)
+    for mine in by_host.values():
+        mine.sort(key=_went_on_ms)
+        at_once: list[_Silence] = []
+        for one, after in zip_longest(mine, mine[1:]):
+            at_once.append(one)
+            if after is None or _went_on_ms(after) - _went_on_ms(one) > _AT_ONCE_MS:
+                begins_ms = sorted(each.of.from_ms for each in at_once)
+                for each in at_once:
+                    most_ms = each.of.from_ms + known.session_ms(member_id_of(each.of)) / 2
+                    latest_ms = begins_ms[bisect_right(begins_ms, most_ms) - 1]
+                    until_ms[each.of.key] = max(until_ms[each.of.key], latest_ms)
+                at_once = []
+    return [one._replace(until_ms=until_ms[one.of.key]) for one in silences]
+
+
+def _went_on_ms(one: _Silence) -> int:
+    """When something was heard of a process that was no member any more; 0: that is unknown."""
+    return 0 if one.of.life is None else one.of.life.heard_after_ms
 
 
 def _linked(silences: Sequence[_Silence]) -> Iterator[list[_Silence]]:

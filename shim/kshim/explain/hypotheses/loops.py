@@ -178,7 +178,7 @@ def _repeated(
     if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
-    return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
+    return Candidate(cause, tuple(mine), tuple(evidence), prior=-3.5 if cause is Cause.CRASH_LOOP else -4.0)
 
 
 def _ended(each: Disturbance) -> str:

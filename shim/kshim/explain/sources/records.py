@@ -508,6 +508,8 @@ def _departure(
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
     waited_ms = 0 if noticed is None or seen.began_ms is None else gone_ms - seen.began_ms
     last_ms = last_commit(seat, gone_ms)
+    if noticed is None and last_ms is not None and _was_awaited(before, after, seat, last_ms):
+        return expired._replace(ts_ms=_joined_ms(after), state="CompletingRebalance")
     is_silent = waited_ms > HEARTBEAT_MS and (last_ms is None or gone_ms - last_ms > HEARTBEAT_MS)
     if last_ms is None or last_ms < before.ts_ms:
         if is_silent and waited_ms <= session_ms + POLL_MS:
@@ -524,6 +526,20 @@ def _departure(
     if noticed is not None:
         return expired
     return expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
+
+
+def _was_awaited(before: Snapshot, after: Snapshot, seat: Seat, last_ms: int) -> bool:
+    """Whether a leader is gone, one generation has no record, and the next one began a session after it had been heard of: its assignment never came.
+
+    A leader that goes on as a member is that of the next generation, too.
+    """
+    if (
+        before.generation_id is None
+        or after.generation_id != before.generation_id + 2
+        or seat.member_id != before.leader_id
+    ):
+        return False
+    return _joined_ms(after) - last_ms >= _SILENT * seat.profile.session_ms
 
 
 def _joined_ms(snapshot: Snapshot) -> int:
