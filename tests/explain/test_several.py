@@ -1059,8 +1059,8 @@ def test_a_host_whose_members_are_back_while_one_is_not_did_not_take_that_one_wi
         story.expires(HOUR + number * 100, client, group=group)
     story.joins(HOUR + 5 * SECOND, "one", group="group 0", host="10.0.0.7", says=GOES_ON)
     story.joins(HOUR + 5 * SECOND, "two", group="group 1", host="10.0.0.7", says=GOES_ON)
-    cut = next(each for each in story.incidents(until_ms=2 * HOUR) if str(each.cause) == "network_cut")
-    assert any("has not come back" in each.text for each in cut.evidence)
+    stalled = next(each for each in story.incidents(until_ms=2 * HOUR) if str(each.cause) == "host_stalled")
+    assert any("has not come back" in each.text for each in stalled.evidence)
 
 
 def test_a_static_member_that_had_committed_until_it_was_replaced_is_no_part_of_a_deploy() -> None:
@@ -1187,7 +1187,18 @@ def test_a_member_of_a_stalled_host_that_was_removed_from_a_rebalance_stood_stil
     story.is_removed(HOUR - 20 * SECOND, "three", group="group 2")
     for number, client in enumerate(("one", "two", "three")):
         story.joins(HOUR + 5 * SECOND, client, group=f"group {number}", host="10.0.0.7", says=GOES_ON)
-    assert {cause for cause, _ in story.causes()} == {"one_by_one_start", "network_cut"}
+    assert {cause for cause, _ in story.causes()} == {"one_by_one_start", "host_stalled"}
+
+
+def test_two_members_of_the_only_host_of_all_that_fall_silent_together_were_cut_off() -> None:
+    for other_host, cause in (("10.0.0.7", "network_cut"), ("10.0.0.8", "host_stalled")):
+        story = Story()
+        for group in ("billing", "orders", "mails"):
+            story.joins(0, f"{group}-a", group=group, host="10.0.0.7")
+            story.joins(300, f"{group}-b", group=group, host=other_host)
+            story.expires(HOUR, f"{group}-a", group=group)
+            story.joins(HOUR + 5 * SECOND, f"{group}-a", group=group, host="10.0.0.7", says=GOES_ON)
+        assert {each for each in causes_of(story) if each != "one_by_one_start"} == {cause}
 
 
 def test_a_member_of_another_host_that_falls_silent_at_the_same_time_as_all_of_one_does_so_by_itself() -> None:
@@ -1198,8 +1209,8 @@ def test_a_member_of_another_host_that_falls_silent_at_the_same_time_as_all_of_o
         story.expires(HOUR + number * 100, client, group=group)
         story.joins(HOUR + 5 * SECOND, client, group=group, host="10.0.0.7", says=GOES_ON)
     story.expires(HOUR + 50, "one-b", group="group 0")
-    cut = next(each for each in story.incidents() if str(each.cause) == "network_cut")
-    assert (cut.host, "one-b@10.0.0.8" in cut.clients) == ("10.0.0.7", False)
+    stalled = next(each for each in story.incidents() if str(each.cause) == "host_stalled")
+    assert (stalled.host, "one-b@10.0.0.8" in stalled.clients) == ("10.0.0.7", False)
 
 
 def strangers(story: Story, begin_ms: int) -> Story:

@@ -606,7 +606,6 @@ def _of_hosts(
     anew = Evidence("its clients came back on new connections", Step.LIKELY)
     same = Evidence("its clients came back on the same connections", Step.LIKELY)
     # Clients give up connections that do not answer; a process that stood still finds its connections as they were.
-    # A host that stands still for longer than a session is rarer than a network that does.
     cut = [anew] if kept and not any(kept) else []
     stalled = [same] if kept and all(kept) else []
     # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
@@ -615,16 +614,18 @@ def _of_hosts(
     if not returned and all(known.end_ms - each.fact.ts_ms > RETURN_MS for each in together):
         lost = [Evidence(f"{each.name} has not come back, nor has another one", Step.LIKELY) for each in together]
         stalled += lost[:1] if is_one_place else lost
-    # Members of different hosts may fall silent within the same few seconds by chance.
-    prior = -4.0 if host is None else -2.0
+    # A host that stands still for longer than a session is rarer than a network that is cut, but that rarely takes one of several hosts.
+    stalled_prior, cut_prior = (-2.5, -2.0) if len(groups) == 1 else (-2.0, -2.5)
+    if host is None:
+        cut_prior = -4.0  # members of different hosts may fall silent within the same few seconds by chance
     against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
     cut += against[:1] if is_one_place else against
-    yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
+    yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), cut_prior, host)
     if host is not None:
         # A network may be cut for some of a host's processes, and a host stands still with all of them.
         is_certain = all(each.fact.is_observed for each in together)
         stalled += [Evidence(_went_on(life), Step.MUST_NOT if is_certain else Step.UNLIKELY) for life in went_on]
-        yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-2.5, host=host)
+        yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), stalled_prior, host)
 
 
 def _changed(group: Group, together: Sequence[Disturbance]) -> str | None:
