@@ -957,6 +957,16 @@ def test_who_comes_and_goes_first_for_half_a_minute_and_then_for_seconds_is_flap
     assert causes_of(story) == ["one_by_one_start", "flapping"]
 
 
+def test_who_leaves_twice_and_was_there_for_half_a_minute_between_is_flapping_and_after_a_minute_was_restarted_again() -> (
+    None
+):
+    for pause_s, causes in ((40, ["flapping"]), (70, ["restart", "restart"])):
+        story = a_group_of_three()
+        for at_ms in (HOUR, HOUR + pause_s * SECOND):
+            story.leaves(at_ms, "one").joins(at_ms + 5 * SECOND, "one")
+        assert causes_of(story)[1:] == causes
+
+
 def test_static_members_that_are_replaced_in_turn_time_and_again_are_in_no_crash_loop() -> None:
     story = static_members(3)
     for deploy in range(3):
@@ -1188,6 +1198,16 @@ def test_a_member_of_a_stalled_host_that_was_removed_from_a_rebalance_stood_stil
     for number, client in enumerate(("one", "two", "three")):
         story.joins(HOUR + 5 * SECOND, client, group=f"group {number}", host="10.0.0.7", says=GOES_ON)
     assert {cause for cause, _ in story.causes()} == {"one_by_one_start", "host_stalled"}
+
+
+def test_two_members_of_a_host_that_are_gone_for_good_at_the_same_time_were_lost_with_it() -> None:
+    story = Story(session_ms=10 * SECOND)
+    for group in ("billing", "orders"):
+        story.joins(0, f"{group}-a", group=group, host="10.0.0.7")
+        story.joins(300, f"{group}-b", group=group, host="10.0.0.8")
+        story.expires(HOUR, f"{group}-a", group=group)
+    (incident,) = (each for each in story.incidents(until_ms=2 * HOUR) if str(each.cause) != "one_by_one_start")
+    assert (str(incident.cause), incident.host) == ("host_stalled", "10.0.0.7")
 
 
 def test_two_members_of_the_only_host_of_all_that_fall_silent_together_were_cut_off() -> None:

@@ -15,6 +15,7 @@ from kshim.explain.weigh import Evidence, Step
 
 _ADMIN = "admin"
 """Why a member is gone, in the events of kshim."""
+NOT_BACK = "it has not joined again"
 _TOOK_ITS_PLACE = "a process with its instance id took its place within the session timeout"
 
 
@@ -117,7 +118,7 @@ def _other_process(seen: Conduct, step: Step) -> Evidence | None:
 
 
 def _no_return(seen: Conduct, step: Step) -> Evidence | None:
-    return _if(seen.stays_away, "it has not joined again" + (" soon" if seen.is_back else ""), step)
+    return _if(seen.stays_away, NOT_BACK + (" soon" if seen.is_back else ""), step)
 
 
 def _went_on(seen: Conduct, step: Step) -> Evidence | None:

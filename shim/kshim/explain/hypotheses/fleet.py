@@ -16,7 +16,7 @@ from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import BEGINS_MS, FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import member_id_of
 from kshim.explain.hypotheses.conduct import CLOSING_MS, MISSED
-from kshim.explain.hypotheses.departures import evidence_for
+from kshim.explain.hypotheses.departures import NOT_BACK, evidence_for
 from kshim.explain.hypotheses.deploys import change_of_assignor
 from kshim.explain.life import Life
 from kshim.explain.lives import LATE_MS, Group
@@ -584,10 +584,10 @@ def _of_hosts(
         Evidence(f"{each.name or each.group} {where} was gone, or let others wait, at the same time", Step.LIKELY)
         for each in waited_for
     ]
-    shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
+    own = [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
     # A process that goes on keeps its assignor, and a group has what all its members know.
     changed = {group.name: text for group in near.values() if (text := _changed(group, together)) is not None}
-    shared += [Evidence(changed[each.group], Step.MUST_NOT) for each in together if each.group in changed]
+    own += [Evidence(changed[each.group], Step.MUST_NOT) for each in together if each.group in changed]
     went_on = [life for life in others if life.member.host in hosts and life not in lives]
     returned = sorted(
         each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None
@@ -610,10 +610,13 @@ def _of_hosts(
     stalled = [same] if kept and all(kept) else []
     # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
     is_one_place = len(groups) == 1 and len({each.group for each in together}) != _GROUPS_BY_CHANCE
+    cut += own
     # A network is mended; what ran on a host that is gone is not back, each of it.
     if not returned and all(known.end_ms - each.fact.ts_ms > RETURN_MS for each in together):
         lost = [Evidence(f"{each.name} has not come back, nor has another one", Step.LIKELY) for each in together]
         stalled += lost[:1] if is_one_place else lost
+        own = [one for one in own if one.text != NOT_BACK]
+    stalled += own
     # A host that stands still for longer than a session is rarer than a network that is cut, but that rarely takes one of several hosts.
     stalled_prior, cut_prior = (-2.5, -2.0) if len(groups) == 1 else (-2.0, -2.5)
     if host is None:

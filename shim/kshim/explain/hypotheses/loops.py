@@ -19,6 +19,8 @@ from kshim.explain.weigh import Evidence, Step, weight
 
 _SHORT_MS = 2 * START_MS
 """Twice to end so soon after a start is hardly chance."""
+_SHORT_TO_CLOSE_MS = 45_000
+"""The same of processes that close: nobody restarts one by hand twice within a minute."""
 
 
 def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -68,10 +70,10 @@ class _Around:
         silent_ms = each.from_ms if each.life.stopped_ms is None else each.life.stopped_since_ms
         return max(silent_ms - began_ms, 0)
 
-    def ended_at_once(self, each: Disturbance) -> bool:
+    def ended_at_once(self, each: Disturbance, most_ms: int = _SHORT_MS) -> bool:
         """Whether a process ended within seconds of its start."""
         lived_ms = self.lived_ms(each)
-        return lived_ms is not None and lived_ms <= _SHORT_MS
+        return lived_ms is not None and lived_ms <= most_ms
 
     def was_in_turn(self, before: Disturbance, each: Disturbance) -> bool:
         """Whether another process was replaced, or left, between two replacements of a static member or two departures, as in deploys."""
@@ -164,11 +166,13 @@ def _repeated(
         for before, each in pairwise(mine)
     ]
     first = around.arrival_alone(mine[0].life)
+    is_known_to_close = cause is Cause.FLAPPING and all(each.fact.is_observed for each in mine)
+    short_ms = _SHORT_TO_CLOSE_MS if is_known_to_close else _SHORT_MS
     # Before a loop, a process may have been started by a deploy just before.
     evidence += [
         Evidence(f"{each.name} {_ended(each)} within seconds of its start", Step.LIKELY)
         for each in (mine[1:] if first is None else mine)
-        if around.ended_at_once(each)
+        if around.ended_at_once(each, short_ms)
     ]
     if len(mine) == 2 and mine[1].fact.ts_ms - mine[0].fact.ts_ms > 2 * RETURN_MS:
         evidence.append(Evidence("the second time was long after the first", Step.UNLIKELY))
