@@ -185,6 +185,15 @@ def test_a_leader_that_is_gone_when_a_generation_has_no_record_had_not_sent_its_
     assert (gone.member, gone.state or "") == (before.seats[0].profile.member, state)
 
 
+def test_how_long_a_leader_takes_to_assign_is_no_silence_of_a_member_that_left() -> None:
+    for joined_ms, kind in ((HOUR - 30 * SECOND, Kind.LEFT), (HOUR, Kind.EXPIRED)):
+        before = snapshot(0, {"one": (0,), "two": (1,)})
+        after = snapshot(HOUR, {"two": (0, 1)}, generation=2)._replace(joined_ms=joined_ms)
+        last_commit = last_commit_in({("orders", 0): [HOUR - 32 * SECOND]})
+        facts = facts_of_records([before, after], last_commit)
+        assert [fact.kind for fact in facts if fact.kind in (Kind.EXPIRED, Kind.LEFT)] == [kind]
+
+
 def what_replaced(last_commit_ms: int, *, generation: int) -> list[Kind]:
     """What happened to a static member of generation 1 that committed last then, before another process had its instance id."""
     before = snapshot(0, {"one": (0,)}, instance_id="a")

@@ -508,7 +508,8 @@ def _departure(
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
     waited_ms = 0 if noticed is None or seen.began_ms is None else gone_ms - seen.began_ms
     last_ms = last_commit(seat, gone_ms)
-    if noticed is None and last_ms is not None and _was_awaited(before, after, seat, last_ms):
+    awaited_ms = _awaited_since_ms(before, after, last_commit)
+    if noticed is None and awaited_ms is not None and seat.member_id == before.leader_id:
         return expired._replace(ts_ms=_joined_ms(after), state="CompletingRebalance")
     is_silent = waited_ms > HEARTBEAT_MS and (last_ms is None or gone_ms - last_ms > HEARTBEAT_MS)
     if last_ms is None or last_ms < before.ts_ms:
@@ -517,7 +518,7 @@ def _departure(
         if usual_ms is None or _joined_ms(after) - _joined_ms(before) < max(session_ms, _MISSED * usual_ms):
             return left._replace(reason=UNSEEN)
         last_ms = before.ts_ms  # others had committed what it was assigned: it has never gone on with that
-    silent_ms = gone_ms - last_ms
+    silent_ms = gone_ms - last_ms if noticed is not None else (awaited_ms or _joined_ms(after)) - last_ms
     if silent_ms < _SILENT * session_ms and not is_silent:
         return left
     is_dynamic = seat.profile.member.instance_id is None
@@ -528,18 +529,19 @@ def _departure(
     return expired._replace(ts_ms=max(min(last_ms + session_ms, gone_ms), before.ts_ms))
 
 
-def _was_awaited(before: Snapshot, after: Snapshot, seat: Seat, last_ms: int) -> bool:
-    """Whether a leader is gone, one generation has no record, and the next one began a session after it had been heard of: its assignment never came.
+def _awaited_since_ms(before: Snapshot, after: Snapshot, last_commit: LastCommit) -> int | None:
+    """When a leader was heard of last that is gone, if one generation has no record, and the next one began a session later: its assignment never came.
 
-    A leader that goes on as a member is that of the next generation, too.
+    A leader that goes on as a member is that of the next generation, too. None: it did not happen.
     """
-    if (
-        before.generation_id is None
-        or after.generation_id != before.generation_id + 2
-        or seat.member_id != before.leader_id
-    ):
-        return False
-    return _joined_ms(after) - last_ms >= _SILENT * seat.profile.session_ms
+    if before.generation_id is None or after.generation_id != before.generation_id + 2:
+        return None
+    leader = next((seat for seat in before.seats if seat.member_id == before.leader_id), None)
+    if leader is None or any(seat.member_id == leader.member_id for seat in after.seats):
+        return None
+    last_ms = last_commit(leader, after.ts_ms)
+    is_long = last_ms is not None and _joined_ms(after) - last_ms >= _SILENT * leader.profile.session_ms
+    return last_ms if is_long else None
 
 
 def _joined_ms(snapshot: Snapshot) -> int:
