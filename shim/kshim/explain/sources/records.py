@@ -449,7 +449,8 @@ def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
 def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
     """Adds when a coordinator read the group: between the last record of a leader epoch of its partition and the first of the next.
 
-    A group without members has nothing to be read for.
+    A group without members has nothing to be read for. Who committed until the stop, and is gone from the first record after it, was
+    not silent for all that time: nothing is known of how it was gone.
     """
     found: list[Fact] = []
     for stopped_ms, began_ms in elections:
@@ -458,7 +459,25 @@ def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> l
             group, source = before[-1].group, f"records of a new leader at {began_ms}"
             found.append(Fact(stopped_ms, group, Kind.STOPPING, source, is_observed=False))
             found.append(Fact(began_ms, group, Kind.LOADED, source, is_observed=False))
+            ends = (
+                fact.source for fact in facts if fact.ts_ms >= began_ms and fact.kind in (Kind.COMPLETED, Kind.EMPTIED)
+            )
+            first = next(ends, None)
+            facts = [
+                fact._replace(ts_ms=began_ms, kind=Kind.LEFT, reason=UNSEEN, client_reason=None)
+                if fact.source == first and not fact.is_observed and _committed_until(fact, stopped_ms)
+                else fact
+                for fact in facts
+            ]
     return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
+
+
+def _committed_until(fact: Fact, stopped_ms: int) -> bool:
+    """Whether a member that is gone had committed as usual when the coordinator was stopped, and not since."""
+    last = fact.committed
+    if fact.kind not in (Kind.LEFT, Kind.EXPIRED) or last is None or last.is_none or last.usual_ms is None:
+        return False
+    return 0 <= stopped_ms - last.last_ms <= _MISSED * last.usual_ms
 
 
 def with_stops(
