@@ -195,17 +195,21 @@ def test_how_long_a_leader_takes_to_assign_is_no_silence_of_a_member_that_left()
 
 
 def test_the_time_without_a_coordinator_is_no_silence_of_a_member_that_is_gone_when_it_is_back() -> None:
-    before, after = snapshot(0, {"one": (0,), "two": (1,)}), snapshot(HOUR, {"new": (0, 1)}, generation=2)
-    stop_ms, load_ms = HOUR - MINUTE, HOUR - 5 * SECOND
+    first = snapshot(0, {"one": (0,)})
+    before, after = (
+        snapshot(SECOND, {"one": (0,), "two": (1,)}, generation=2),
+        snapshot(HOUR, {"new": (0, 1)}, generation=3),
+    )
+    stop_ms, load_ms = HOUR - MINUTE, HOUR - 10 * SECOND
     commits = {("orders", 0): every_second(0, stop_ms), ("orders", 1): every_second(0, stop_ms - 2 * MINUTE)}
-    found = facts_of_records([before, after], last_commit_in(commits), usual_pause=usual_pause_in(commits))
+    found = facts_of_records([first, before, after], last_commit_in(commits), usual_pause=usual_pause_in(commits))
     facts = [
         fact._replace(committed=committed([before], fact.member.member_id, commits, HOUR)) if fact.member else fact
         for fact in found
     ]
     gone = {
         fact.member.member_id: (fact.kind, fact.reason, fact.ts_ms)
-        for fact in with_loads(facts, [(stop_ms, load_ms)])
+        for fact in with_loads(facts, [(stop_ms + 20 * SECOND, load_ms)], lambda _: stop_ms)
         if fact.member is not None and fact.kind in (Kind.LEFT, Kind.EXPIRED)
     }
     assert gone["one-1"] == (Kind.LEFT, UNSEEN, load_ms)

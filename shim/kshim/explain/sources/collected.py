@@ -119,7 +119,9 @@ class Collected:
                 found = facts_of_records(records, last_commit, self._presence.get(name), usual_pause)
                 arrived = with_arrivals([self._with_commits(fact, record_of) for fact in found])
                 both = converted(arrived, self._facts_of_epochs(name, session_ms))
-                of_group.inferred = with_loads(both, self._as_seen(name, elections_of(name)))
+                presence = self._presence.get(name)
+                seen = () if presence is None else (presence.looks.gap,)
+                of_group.inferred = with_loads(both, elections_of(name), committed_ms, *seen)
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
         of_records = [fact for name in told & offsets.epochs.keys() for fact in self._facts_of_epochs(name, session_ms)]
@@ -130,11 +132,6 @@ class Collected:
         facts = sorted([*with_steps, *lines, *inferred], key=lambda fact: fact.ts_ms)
         until_ms = max([newest_ms, *(row["ts_ms"] for row in rows[-1:] if "ts_ms" in row)])
         return Known(tuple(facts), of_members, tuple(sources), until_ms)
-
-    def _as_seen(self, group: str, elections: Elections) -> Elections:
-        """Elections, as near as samples show: there are none while a broker is away."""
-        presence = self._presence.get(group)
-        return elections if presence is None else [presence.looks.gap(*each) for each in elections]
 
     def _session_ms(self, rows: Sequence[Mapping[str, Any]]) -> int | None:
         """The session timeout of groups of the new protocol: as the log says, or as it follows from sessions that expired; None: neither."""

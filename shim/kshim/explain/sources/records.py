@@ -446,14 +446,21 @@ def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
     return sorted(moved, key=lambda fact: fact.ts_ms)
 
 
-def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
+def with_loads(
+    facts: Sequence[Fact],
+    elections: Iterable[tuple[int, int]],
+    heard_ms: Callable[[int], int | None] = lambda _: None,
+    as_seen: Callable[[int, int], tuple[int, int]] = lambda *gap: gap,
+) -> list[Fact]:
     """Adds when a coordinator read the group: between the last record of a leader epoch of its partition and the first of the next.
 
     A group without members has nothing to be read for. Who committed until the stop, and is gone from the first record after it, was
-    not silent for all that time: nothing is known of how it was gone.
+    not silent for all that time: nothing is known of how it was gone. `heard_ms`: when the last commit of any group was, until a time: a
+    broker that is being stopped goes on writing for a while; None: there was none. `as_seen`: when it did not answer between two times.
     """
     found: list[Fact] = []
-    for stopped_ms, began_ms in elections:
+    for last_ms, first_ms in elections:
+        stopped_ms, began_ms = as_seen(last_ms, first_ms)
         before = [fact for fact in facts if fact.ts_ms <= stopped_ms and fact.kind in (Kind.COMPLETED, Kind.EMPTIED)]
         if before and before[-1].kind is Kind.COMPLETED:
             group, source = before[-1].group, f"records of a new leader at {began_ms}"
@@ -465,7 +472,9 @@ def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> l
             first = next(ends, None)
             facts = [
                 fact._replace(ts_ms=began_ms, kind=Kind.LEFT, reason=UNSEEN, client_reason=None)
-                if fact.source == first and not fact.is_observed and _committed_until(fact, stopped_ms)
+                if fact.source == first
+                and not fact.is_observed
+                and _committed_until(fact, heard_ms(last_ms) or last_ms)
                 else fact
                 for fact in facts
             ]
