@@ -40,6 +40,21 @@ def test_members_of_whom_nothing_was_heard_until_their_sessions_ended_suffer_fro
     assert [cause for cause, _ in causes_of(story)] == ["broker_restarted"]
 
 
+def test_who_had_sent_heartbeats_and_no_commits_before_the_broker_was_stopped_and_is_silent_after_it_was_slow_to_poll() -> (
+    None
+):
+    """Its session had not ended when the broker was stopped, so that it had not stood still for longer than that."""
+    for quiet_s, cause in ((25, "slow_poll"), (8, "paused")):
+        story = restarted(three())
+        for client in ("a", "b"):
+            story.joins(LOAD_MS + SECOND, client, host=HERE, completes=False)
+            story.expires(LOAD_MS + SESSION_MS, client, completes=False)
+        committed = Committed(STOP_MS - quiet_s * SECOND, SECOND)
+        story.expires(LOAD_MS + SESSION_MS, "c", committed=committed, completes=False)
+        story.completes(LOAD_MS + SESSION_MS + SECOND).joins(LOAD_MS + SESSION_MS + 6 * SECOND, "c", host=HERE)
+        assert (cause, (f"c@{HERE}",)) in causes_of(story)
+
+
 def test_who_does_not_come_back_when_the_others_have_was_killed_meanwhile() -> None:
     story = restarted(three())
     for client in ("a", "b"):

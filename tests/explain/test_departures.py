@@ -380,16 +380,18 @@ def test_a_static_member_whose_heartbeats_ended_a_poll_interval_after_its_commit
 
 
 @pytest.mark.parametrize(("not_committed_s", "cause"), [(11, "slow_poll"), (3, "paused")])
+@pytest.mark.parametrize("is_in_log", [False, True])
 def test_librdkafka_with_the_new_protocol_falls_silent_when_a_poll_takes_too_long(
-    not_committed_s: int, cause: str
+    not_committed_s: int, cause: str, is_in_log: bool
 ) -> None:
     """As confluent-kafka 2.16 did beside a broker: heartbeats and fetches went on for max.poll.interval.ms, and the commits did not."""
     own_id, silent_ms = "cLj8ZfVSSPS2tQHpMsixhQ", HOUR - 10 * SECOND
     story = Story(session_ms=10 * SECOND, rebalance_ms=12 * SECOND).joins(0, "one", member_id=own_id, connection="a")
     story.joins(300, "two", host="10.0.0.2")
     seen = activity(last_request_ms=silent_ms, last_fetch_ms=silent_ms - 74, software="rdkafka-2.16.0")
-    story.expires(HOUR, "one", activity=seen, committed=Committed(silent_ms - not_committed_s * SECOND, 5 * SECOND))
-    story.joins(HOUR + 8 * SECOND, "one", member_id=own_id, connection="a", opened_ms=0)
+    committed = Committed(silent_ms - not_committed_s * SECOND, 5 * SECOND if not is_in_log else SECOND)
+    story.expires(HOUR, "one", activity=None if is_in_log else seen, committed=committed)
+    story.joins(HOUR + 8 * SECOND, "one", member_id=own_id, connection=None if is_in_log else "a", opened_ms=0)
     assert the_last_cause(story) == (cause, ("one@10.0.0.1",))
 
 

@@ -63,7 +63,8 @@ class Conduct(NamedTuple):
     uncommitted_ms: int | None
     """How long it had not committed, where that tells something: for much longer than usual, or hardly for any time."""
     has_outlived: bool
-    """Whether a member that was replaced had stopped committing for longer than its session, which went on."""
+    """Whether a member that was replaced, or of which nothing was heard when the broker was there again, had stopped committing for longer
+    than its session, which went on."""
     has_overlap: bool
     """Whether its client joined again before the session expired."""
     is_same: bool | None
@@ -75,7 +76,7 @@ class Conduct(NamedTuple):
     stays_away: bool
     """Whether it has not come back for longer than it was silent, before which it says nothing, or much later, as what is added again."""
     ends_heartbeats: bool
-    """Whether it is a dynamic member that ends its heartbeats, and does not leave, when its polls take too long: of librdkafka with the
+    """Whether it may be a dynamic member that ends its heartbeats, and does not leave, when its polls take too long: of librdkafka with the
     new protocol, which goes on fetching until then."""
     was_assigning: bool
     was_revoking: bool
@@ -120,6 +121,9 @@ def conduct_of(life: Life, known: Known) -> Conduct:
             has_ended = quiet_ms > max(usual_ms + PROCESS_MS, _LATE * usual_ms)
             unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
             has_outlived = gone.kind is Kind.REPLACED and has_missed and unrenewed_ms > session_ms + _TIMER_MS
+            if gone.kind is Kind.EXPIRED and life.stopped_ms is not None:
+                # Its session had not ended when the broker was stopped: a heartbeat had come less than a session before that.
+                has_outlived = life.stopped_since_ms - gone.committed.last_ms > MISSED * usual_ms
             if not gone.committed.is_none:
                 uncommitted_ms = quiet_ms if has_ended or quiet_ms < AT_ONCE_MS else None
     if activity is not None:
@@ -154,7 +158,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
         is_back_soon=life.is_followed(known),
         stays_away=_stays_away(life, known),
-        ends_heartbeats=life.member.instance_id is None and _is_librdkafka_of_new_protocol(life),
+        ends_heartbeats=life.member.instance_id is None and _may_be_librdkafka_of_new_protocol(life),
         was_assigning=gone.state == "CompletingRebalance",
         was_revoking=gone.told_ms is not None,
         went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
@@ -250,9 +254,10 @@ def _is_regular(found: Committed | None) -> bool:
     return found.usual_ms <= _AUTO_COMMIT_MS + AT_ONCE_MS and found.last_ms - found.before_ms < _DUE * found.usual_ms
 
 
-def _is_librdkafka_of_new_protocol(life: Life) -> bool:
+def _may_be_librdkafka_of_new_protocol(life: Life) -> bool:
+    """Only kshim's events know the software of a client."""
     software = None if life.activity is None else life.activity.software
-    return software is not None and "rdkafka" in software and keeps_id(life.member.member_id)
+    return (software is None or "rdkafka" in software) and keeps_id(life.member.member_id)
 
 
 def _was_stopped(life: Life) -> bool | None:

@@ -297,6 +297,7 @@ def _paused(seen: Conduct) -> _Weighed:
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.LIKELY),
             _if(seen.was_revoking and seen.went_on, "it sent other requests meanwhile", Step.MUST_NOT),
             _stopped_committing(seen, Step.UNLIKELY) if seen.is_static or seen.ends_heartbeats else None,
+            _outlived(seen, Step.UNLIKELY),
             _same_process(seen, Step.LIKELY),
             _went_on(seen, Step.LIKELY),
             # Who was heard of may have ended since: some applications end when their commits are refused.
@@ -401,6 +402,7 @@ def _expired_for_polls(seen: Conduct) -> _Weighed:
                 "it fetched as long as it sent heartbeats",
                 Step.MUST_NOT,
             ),
+            _outlived(seen, Step.MUST),
             _same_process(seen, Step.LIKELY) if seen.ends_heartbeats else None,
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             _if(
