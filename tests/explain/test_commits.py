@@ -186,12 +186,13 @@ def test_a_leader_that_is_gone_when_a_generation_has_no_record_had_not_sent_its_
 
 
 def test_how_long_a_leader_takes_to_assign_is_no_silence_of_a_member_that_left() -> None:
+    left_ms = HOUR - 32 * SECOND  # as it committed
     for joined_ms, kind in ((HOUR - 30 * SECOND, Kind.LEFT), (HOUR, Kind.EXPIRED)):
         before = snapshot(0, {"one": (0,), "two": (1,)})
         after = snapshot(HOUR, {"two": (0, 1)}, generation=2)._replace(joined_ms=joined_ms)
-        last_commit = last_commit_in({("orders", 0): [HOUR - 32 * SECOND]})
-        facts = facts_of_records([before, after], last_commit)
-        assert [fact.kind for fact in facts if fact.kind in (Kind.EXPIRED, Kind.LEFT)] == [kind]
+        facts = facts_of_records([before, after], last_commit_in({("orders", 0): [left_ms]}))
+        (gone,) = (fact for fact in facts if fact.kind in (Kind.EXPIRED, Kind.LEFT))
+        assert (gone.kind, gone.ts_ms == left_ms) == (kind, kind is Kind.LEFT)
 
 
 def test_the_time_without_a_coordinator_is_no_silence_of_a_member_that_is_gone_when_it_is_back() -> None:

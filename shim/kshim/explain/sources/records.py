@@ -548,7 +548,7 @@ def _departure(
         last_ms = before.ts_ms  # others had committed what it was assigned: it has never gone on with that
     silent_ms = gone_ms - last_ms if noticed is not None else (awaited_ms or _joined_ms(after)) - last_ms
     if silent_ms < _SILENT * session_ms and not is_silent:
-        return left
+        return left if noticed is not None else left._replace(ts_ms=max(last_ms, before.ts_ms))
     is_dynamic = seat.profile.member.instance_id is None
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
         return left._replace(client_reason="consumer poll timeout has expired (inferred)")
