@@ -22,6 +22,9 @@ _SHORT_MS = 2 * START_MS
 _SHORT_TO_CLOSE_MS = 45_000
 """The same of processes that close: nobody restarts one by hand twice within a minute."""
 
+_PRIORS = {Cause.CRASH_LOOP: -3.5, Cause.FLAPPING: -4.0}
+"""Of one that repeats itself, against several that happen by chance: what crashes is started again by a supervisor, what closes rather by somebody."""
+
 
 def loops(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """One client was gone again and again."""
@@ -182,7 +185,7 @@ def _repeated(
     if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
-    return Candidate(cause, tuple(mine), tuple(evidence), prior=-3.5 if cause is Cause.CRASH_LOOP else -4.0)
+    return Candidate(cause, tuple(mine), tuple(evidence), _PRIORS[cause])
 
 
 def _ended(each: Disturbance) -> str:
