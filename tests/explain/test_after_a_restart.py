@@ -149,6 +149,21 @@ def test_whose_successor_was_there_before_the_broker_was_stopped_was_killed_befo
         assert (("killed", (f"a@{HERE}",)) in causes_of(story)) is expected
 
 
+def test_processes_of_one_name_that_follow_each_other_before_the_broker_is_stopped_are_in_a_crash_loop() -> None:
+    """Whoever else is silent until its session ends after the restart: all of their sessions began anew with it."""
+    story = three()
+    for before_s in (9, 6, 3):
+        story.joins(STOP_MS - before_s * SECOND, "a", host=HERE, completes=False)
+    restarted(story)
+    for client in ("a", "a", "a", "b", "c"):
+        story.expires(LOAD_MS + SESSION_MS, client, completes=False)
+    for client in ("b", "c"):
+        story.joins(LOAD_MS + 11 * SECOND, client, host=HERE, completes=False)
+    found = causes_of(story.completes(LOAD_MS + 12 * SECOND))
+    assert ("crash_loop", (f"a@{HERE}",)) in found
+    assert ("broker_restarted", (f"b@{HERE}", f"c@{HERE}")) in found
+
+
 def test_who_cannot_commit_because_the_broker_was_away_before_had_not_stopped_committing() -> None:
     last = Committed(STOP_MS - SECOND, SECOND, before_ms=STOP_MS - 2 * SECOND)
     story = restarted(three()).completes(LOAD_MS + SECOND).stops(LOAD_MS + 9 * SECOND).loads(LOAD_MS + 12 * SECOND)

@@ -104,8 +104,12 @@ class _Restart:
         if self.was_refused(each):
             return True
         if life is not None and each.what is What.DEPARTED:
-            if self._unheard[each.group] <= 1 and life.next is not None and life.next.began_ms < self._began_ms:
-                return False  # its successor was there before the broker was stopped, and it is the only one that is not back
+            if (
+                life.next is not None
+                and life.next.began_ms < self._began_ms
+                and self._is_certainly_followed(each, life)
+            ):
+                return False  # its successor was there before the broker was stopped
             if each.group in self._back and self._stays_away(each, life):
                 return False
             if self._unheard[each.group] > 1 and self._is_unheard(each, life):
@@ -131,6 +135,14 @@ class _Restart:
         asked_ms = each.life.asked_anew_ms
         session_ms = self._known.session_ms(member_id_of(each))
         return asked_ms is not None and self._ended_ms <= asked_ms <= self._ended_ms + session_ms
+
+    def _is_certainly_followed(self, each: Disturbance, life: Life) -> bool:
+        """Whether it is the only one that is not back, or the processes of its name followed each other, each within a session of the one before."""
+        if self._unheard[each.group] <= 1:
+            return True
+        lives = self._groups[each.group].lives
+        there = [one for one in lives if one.member.name == life.member.name and one.is_alive_at(self._began_ms - 1)]
+        return len(there) > 2 and sum(one.next not in there for one in there) == 1
 
     def _is_unheard(self, each: Disturbance, life: Life) -> bool:
         """Whether a session ended one timeout after it began anew: nothing had been heard of the member."""
