@@ -149,6 +149,15 @@ def test_polls_that_take_too_long_twice_in_a_row_are_one_incident() -> None:
     assert [cause for cause, _ in story.causes()] == ["one_by_one_start", "slow_poll"]
 
 
+def test_two_long_phases_join_of_a_group_that_had_few_show_rare_heartbeats_and_one_a_slow_member() -> None:
+    """Heartbeats may be a third of a session apart, 15 s here, and mostly are not."""
+    for before_s, count in ((12, 0), (2, 1)):
+        story = a_group_of_three()
+        for at_ms, join_s in ((HOUR, before_s), (2 * HOUR, 13)):
+            story.completes(at_ms, join_ms=join_s * SECOND)
+        assert [cause for cause, _ in story.causes()].count("slow_poll") == count
+
+
 def test_two_slow_polls_with_more_than_max_poll_interval_ms_between_are_two() -> None:
     for pause_ms, count in ((4 * MINUTE, 1), (7 * MINUTE, 2)):
         story = a_group_of_three()

@@ -260,9 +260,9 @@ def _polling_ms(phases: Phases) -> int:
 
 
 def _usual_ms(durations_ms: Iterable[int]) -> float:
-    """The median of a group's, 0 of a few."""
-    found = list(durations_ms)
-    return median(found) if len(found) > _USUAL_COUNT else 0
+    """The median of a group's; of a few what at least two of them took, of one 0."""
+    found = sorted(durations_ms)
+    return median(found) if len(found) > _USUAL_COUNT else max(found[-2:-1], default=0)
 
 
 def _long_join(group: Group, fact: Fact, phases: Phases, known: Known, usual_ms: float) -> Iterator[Disturbance]:
