@@ -14,7 +14,7 @@ from kshim.explain.causes import Cause, Subject
 from kshim.explain.client_names import is_of_library
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Fact, Known, Profile
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, RETURN_MS, START_MS, Fact, Kind, Known, Profile
 from kshim.explain.hypotheses.chains import IRREGULAR, member_id_of, within_reach
 from kshim.explain.hypotheses.deliveries import OF_RECORDS, candidates_of_delivery
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
@@ -31,6 +31,8 @@ _UNKNOWN_WEIGHT = -1.0
 CERTAIN_ENOUGH = 0.75
 """What follows from who is in one record and not in the next, and is less probable than this, is called unknown, and its cause
 is the first alternative."""
+_SILENCE_ENOUGH = 0.6
+"""The same where commits tell for how long a member had been silent when it was gone."""
 _LIKELIER_THAN_NOT = 0.5
 
 
@@ -399,7 +401,8 @@ def _told(winner: Candidate, probable: Sequence[tuple[Cause, float, tuple[Eviden
     facts = [each.fact for each in winner.explains]
     least = 0.0
     if not any(fact.is_observed for fact in facts):
-        least = CERTAIN_ENOUGH
+        is_silence = all(fact.kind is Kind.EXPIRED for fact in facts)
+        least = _SILENCE_ENOUGH if is_silence else CERTAIN_ENOUGH
     elif all(fact.source.startswith("record") for fact in facts):
         least = _LIKELIER_THAN_NOT  # it is known when it happened, and little of how
     if probable[0][1] < least:
