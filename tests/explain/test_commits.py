@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile, Subscription
+from kshim.explain.facts import NOTHING_CHANGED, UNSEEN, Committed, Fact, Kind, Member, Phases, Profile, Subscription
 from kshim.explain.sources.records import (
     LastOfAll,
     Snapshot,
@@ -215,6 +215,14 @@ def test_the_time_without_a_coordinator_is_no_silence_of_a_member_that_is_gone_w
     }
     assert gone["one-1"] == (Kind.LEFT, UNSEEN, load_ms)
     assert gone["two-1"][1:] != (UNSEEN, load_ms)  # it had stopped committing long before
+
+
+def test_a_rebalance_after_which_all_is_as_before_is_told_from_one_with_more_partitions() -> None:
+    before = snapshot(0, {"one": (0,), "two": (1,)})
+    for mine, reason in (((0,), NOTHING_CHANGED), ((0, 2), "")):
+        after = snapshot(HOUR, {"one": mine, "two": (1,)}, generation=2)
+        facts = facts_of_records([before, after], last_commit_in({}))
+        assert [fact.reason for fact in facts if fact.kind is Kind.REQUESTED] == [reason]
 
 
 def what_replaced(last_commit_ms: int, *, generation: int) -> list[Kind]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from kshim.explain import Incident, Known, explain
-from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Fact, Kind, Member, Profile, Subscription
+from kshim.explain.facts import (
+    FORGOTTEN,
+    NOTHING_CHANGED,
+    UNSEEN,
+    Activity,
+    Committed,
+    Fact,
+    Kind,
+    Member,
+    Profile,
+    Subscription,
+)
 from kshim.explain.words import sentence
 from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
@@ -1459,6 +1470,11 @@ def test_records_alone_show_a_member_that_adds_a_topic_which_the_others_do_not_a
     story = a_group_of_three().requests(HOUR, "one", reason="metadata_changed", subscription=added)
     story.leaves(2 * HOUR, "three")
     assert [str(each.cause) for each in from_records(story)][:2] == ["one_by_one_start", "subscription_changed"]
+
+
+def test_records_alone_show_that_a_rebalance_was_asked_for_if_nothing_has_changed_with_it() -> None:
+    story = a_group_of_three().requests(HOUR, "one", reason=NOTHING_CHANGED)
+    assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "rebalance_enforced"]
 
 
 def test_records_alone_show_that_the_leader_was_slow() -> None:

@@ -70,7 +70,7 @@ def entries_of(group: str, told: Told, session: int = 0) -> Iterator[Entry]:
     """
     places: dict[str, Place | None] = {}
     history = _History(group, told, places)
-    inferred = [_with_partitions(fact, history) for fact in history.facts()]
+    inferred = list(history.facts())
     records = _epoch_records(told.epochs, places)
     profiles = history.profiles | profiles_of_epochs(records, None)
     times, names = _commits(told.commits)
@@ -185,7 +185,10 @@ class _History:
         self.protocols[self._group, generation_id or 0] = protocol
         leader_id, joined_ms = row["leader_id"], row["joined_ms"] or -1
         mine = tuple(seats.values())
-        return Snapshot(row["ts_ms"], self._group, source, mine, generation_id, protocol, leader_id, joined_ms)
+        assigned = self.partitions[generation_id]
+        return Snapshot(
+            row["ts_ms"], self._group, source, mine, generation_id, protocol, leader_id, joined_ms, assigned
+        )
 
     def _seat(self, row: Row, ts_ms: int) -> Seat:
         member = Member(row["member_id"], row["instance_id"], row["client_id"], row["host"])

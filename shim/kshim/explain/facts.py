@@ -34,6 +34,9 @@ BEGINS_MS = 1_000
 """How long after a member has joined a rebalance begins, at most, that is due to it."""
 
 
+NOTHING_CHANGED = "nothing_changed"
+"""Reason of a rebalance of which records tell, after which members, subscriptions and partitions are as before."""
+
 UNSEEN = "unseen"
 """Reason of a departure of which nothing is known but that the member was gone: whether it left or its session expired."""
 

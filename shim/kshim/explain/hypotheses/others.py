@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import OTHER_TYPE, START_MS, Kind, Known
+from kshim.explain.facts import NOTHING_CHANGED, OTHER_TYPE, START_MS, Kind, Known
 from kshim.explain.life import Life
 from kshim.explain.lives import Group
 from kshim.explain.topic_news import is_due_to_topics, is_unchanged, texts_of, unheard
@@ -17,6 +17,7 @@ from kshim.explain.weigh import Evidence, Step
 EMPTY = "the group had no members"
 _OF_TOPICS = ("topics_changed", "expression_resolved")
 _NONE_CREATED = "what it added had not been created in the ten minutes before"
+_ALL_THE_SAME = "members, subscriptions and partitions were the same before it and after it"
 _NO_NEWS = "none of its topics had been created, deleted or given partitions in the ten minutes before"
 
 
@@ -138,6 +139,9 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     by_topics = is_due_to_topics(disturbance.fact)
     news = [change for change in unheard(disturbance.fact, group) if not change.is_new or not by_topics]
 
+    is_same = disturbance.fact.reason == NOTHING_CHANGED
+    against = [Evidence(_ALL_THE_SAME, Step.UNLIKELY)] if is_same else []
+
     def told(meaning: Says, text: str) -> list[Evidence]:
         return [Evidence(f"it said that {text}", Step.MUST)] if reason is meaning else []
 
@@ -145,6 +149,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         Cause.PARTITIONS_ADDED,
         (disturbance,),
         (
+            *against,
             *told(Says.METADATA_CHANGED, "its topics had changed"),
             *([Evidence("its subscription changed", Step.MUST_NOT)] if changed and not (by_topics and news) else []),
             *([Evidence(texts_of(news), Step.MUST)] if news else []),
@@ -158,7 +163,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         ),
         prior=-1.0,
     )
-    of_change = told(Says.SUBSCRIPTION_CHANGED, "its subscription had changed")
+    of_change = [*against, *told(Says.SUBSCRIPTION_CHANGED, "its subscription had changed")]
     by_pattern = Evidence("its subscription changed as topics were created or deleted", Step.UNLIKELY)
     if changed and not by_topics:
         of_change.append(Evidence("its subscription changed", Step.MUST))
@@ -177,7 +182,8 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         (*of_change, *of_topic, *_of_pattern(disturbance, group, known)),
         prior=-1.5,
     )
-    of_force = told(Says.ENFORCED, "its application asked for a rebalance")
+    of_force = [Evidence(_ALL_THE_SAME, Step.MUST)] if is_same else []
+    of_force += told(Says.ENFORCED, "its application asked for a rebalance")
     of_force += told(Says.OWN_WORDS, "its application had a reason of its own")
     if is_unchanged(disturbance.fact) and not changed and disturbance.fact.reason == "leader_rejoined":
         of_force.append(Evidence(_NO_NEWS, Step.LIKELY))

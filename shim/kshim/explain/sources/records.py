@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kshim.explain.facts import (
     HEARTBEAT_MS,
+    NOTHING_CHANGED,
     POLL_MS,
     UNSEEN,
     Committed,
@@ -93,6 +94,8 @@ class Snapshot(NamedTuple):
     leader_id: str | None = None
     joined_ms: int = -1
     """When the JOIN phase ended; not above 0: unknown."""
+    assigned: Mapping[str, int] | None = None
+    """How many partitions each topic has, where the seats do not tell."""
 
 
 def snapshot_of(ts_ms: int, group: str, source: str, value: GroupMetadataValue | None) -> Snapshot:
@@ -135,7 +138,7 @@ def _profile(row: MemberMetadata) -> Profile:
 
 def partitions(snapshot: Snapshot) -> dict[str, int]:
     """How many partitions each topic has, as far as they are assigned: one more than the highest of them."""
-    found: dict[str, int] = {}
+    found: dict[str, int] = dict(snapshot.assigned or {})
     for seat in snapshot.seats:
         for topic, number in seat.partitions:
             found[topic] = max(found.get(topic, 0), number + 1)
@@ -369,7 +372,9 @@ def _between(
             subscription = changed_subscription(old[seat.member_id].profile, seat.profile)
             yield _fact(after, Kind.REQUESTED, seat)._replace(reason="metadata_changed", subscription=subscription)
         if not changed:
-            yield _fact(after, Kind.REQUESTED, new.get(after.leader_id or "", after.seats[0]))
+            is_same = partitions(before) == partitions(after) != {}
+            asked = _fact(after, Kind.REQUESTED, new.get(after.leader_id or "", after.seats[0]))
+            yield asked._replace(reason=NOTHING_CHANGED) if is_same else asked
     if not is_rebalance:
         return  # a static member was replaced, for which there is no rebalance
     sync_ms = after.ts_ms - after.joined_ms if 0 < after.joined_ms <= after.ts_ms else None
