@@ -355,6 +355,13 @@ def test_a_static_member_whose_session_began_last_with_a_commit_was_stopped_in_o
     assert the_last_cause(story) == ("static_stopped", ("one",))
 
 
+def test_a_static_member_that_fell_silent_with_its_first_commit_need_not_have_closed() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    story.expires(HOUR + SESSION_MS, "one", committed=Committed(HOUR, None))
+    story.joins(HOUR + SESSION_MS + 8 * SECOND, "one", static=True)
+    assert the_last_cause(story) == ("paused", ("one",))
+
+
 def test_a_member_that_had_not_committed_for_much_longer_than_a_poll_may_take_had_another_reason() -> None:
     story = a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - 20 * MINUTE, SECOND))
     story.joins(HOUR + MINUTE, "one")

@@ -194,7 +194,9 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
         return True if is_early else None
     since_ms = gone.ts_ms - session_ms - found.last_ms
     if -_TIMER_MS <= since_ms <= _TIMER_MS + gone.late_ms:
-        return True if is_early or found.before_ms is None else None
+        # The only one may be the first that its timer sent.
+        is_alone = found.before_ms is None and found.usual_ms is not None
+        return True if is_early or is_alone else None
     if found.is_sparse:
         return None
     # A heartbeat was last. Who had committed just before would have had something to commit.
