@@ -97,9 +97,8 @@ def record_a_short_session(path: Path) -> None:
         first.sync({first: b"all"})
         assert first.commit(3) == ErrorCode.NONE
         second.send_join()  # it waits until the first one joins again
-        first.fetch_in_vain(
-            500
-        )  # so that a broker under load, which this is played to, has the join before the heartbeat
+        # Where this is played to a broker under load, it has the join before the heartbeat, which comes on another connection.
+        first.fetch_in_vain(500)
         assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
         first.join()
         second.take_join()

@@ -13,6 +13,8 @@ from kshim.explain.member_ids import keeps_id
 _OFFSET_COMMIT = "OffsetCommit"
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
+_EXACT_MS = 20
+"""By how much the pause between two commits of a timer may differ from its interval, if that is short; of a long one, 1 %."""
 PROCESS_MS = 1_000
 """How long it takes, mostly more, to stop a process and to start another one, which joins."""
 AT_ONCE_MS = 500
@@ -227,7 +229,7 @@ def _is_by_timer(found: Committed | None) -> bool:
     """Whether the last commit came when a timer was due, of whatever interval: no work takes the same time that exactly."""
     if found is None or found.before_ms is None or found.usual_ms is None or found.is_sparse:
         return False
-    return abs(found.last_ms - found.before_ms - found.usual_ms) <= max(_TIMER_MS / 10, found.usual_ms / 100)
+    return abs(found.last_ms - found.before_ms - found.usual_ms) <= max(_EXACT_MS, found.usual_ms / 100)
 
 
 def _is_overdue(found: Committed | None, activity: Activity) -> bool:

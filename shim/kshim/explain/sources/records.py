@@ -466,20 +466,17 @@ def with_loads(
     found: list[Fact] = []
     for last_ms, first_ms in elections:
         stopped_ms, began_ms = as_seen(last_ms, first_ms)
-        before = [fact for fact in facts if fact.ts_ms <= stopped_ms and fact.kind in (Kind.COMPLETED, Kind.EMPTIED)]
+        ends = [fact for fact in facts if fact.kind in (Kind.COMPLETED, Kind.EMPTIED)]
+        before = [fact for fact in ends if fact.ts_ms <= stopped_ms]
         if before and before[-1].kind is Kind.COMPLETED:
             group, source = before[-1].group, f"records of a new leader at {began_ms}"
             found.append(Fact(stopped_ms, group, Kind.STOPPING, source, is_observed=False))
             found.append(Fact(began_ms, group, Kind.LOADED, source, is_observed=False))
-            ends = (
-                fact.source for fact in facts if fact.ts_ms >= began_ms and fact.kind in (Kind.COMPLETED, Kind.EMPTIED)
-            )
-            first = next(ends, None)
+            first = next((fact.source for fact in ends if fact.ts_ms >= began_ms), None)
+            heard_until_ms = heard_ms(last_ms) or last_ms
             facts = [
                 fact._replace(ts_ms=began_ms, kind=Kind.LEFT, reason=UNSEEN, client_reason=None)
-                if fact.source == first
-                and not fact.is_observed
-                and _committed_until(fact, heard_ms(last_ms) or last_ms)
+                if fact.source == first and _committed_until(fact, heard_until_ms)
                 else fact
                 for fact in facts
             ]
@@ -487,9 +484,11 @@ def with_loads(
 
 
 def _committed_until(fact: Fact, stopped_ms: int) -> bool:
-    """Whether a member that is gone had committed as usual when the coordinator was stopped, and not since."""
+    """Whether a member of which no sample tells when it was gone had committed as usual when the coordinator was stopped, and not since."""
     last = fact.committed
-    if fact.kind not in (Kind.LEFT, Kind.EXPIRED) or last is None or last.is_none or last.usual_ms is None:
+    if fact.is_observed or fact.kind not in (Kind.LEFT, Kind.EXPIRED):
+        return False
+    if last is None or last.is_none or last.usual_ms is None:
         return False
     return 0 <= stopped_ms - last.last_ms <= _MISSED * last.usual_ms
 
