@@ -57,6 +57,7 @@ class Story:
         assignor: str = "range",
         session_ms: int | None = None,
         member_id: str | None = None,
+        late_ms: int = 0,
         completes: bool = True,
     ) -> Story:
         """A client becomes a member. `completes`: the rebalance is over soon after it."""
@@ -71,7 +72,8 @@ class Story:
         subscription = Subscription(
             topics, assignors=(assignor,), session_timeout_ms=timeouts[0], rebalance_timeout_ms=timeouts[1]
         )
-        self._add(at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription)
+        fields = {"client_reason": says, "activity": activity, "subscription": subscription, "late_ms": late_ms}
+        self._add(at_ms, group, Kind.JOINED, member, **fields)
         return self.completes(at_ms + 100, group=group, protocol=assignor) if completes else self
 
     def replaces(
@@ -166,9 +168,10 @@ class Story:
         self._add(at_ms, group, Kind.EXPIRED, member, **fields)
         return self.completes(at_ms + 3_000, group=group) if completes else self
 
-    def is_removed(self, at_ms: int, client: str, *, group: str = "billing") -> Story:
+    def is_removed(self, at_ms: int, client: str, *, group: str = "billing", activity: Activity | None = None) -> Story:
         """A member does not join again within the rebalance timeout."""
-        self._add(at_ms, group, Kind.REMOVED, self._members[group, client].pop(0), reason="rebalance_timeout")
+        member = self._members[group, client].pop(0)
+        self._add(at_ms, group, Kind.REMOVED, member, reason="rebalance_timeout", activity=activity)
         return self.completes(at_ms + 100, group=group)
 
     def expires_again(self, at_ms: int, member: Member, activity: Activity | None = None) -> Story:

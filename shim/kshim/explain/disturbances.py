@@ -142,9 +142,11 @@ def _is_retry(group: Group, life: Life) -> bool:
 
 
 def _is_added_again(before: Life, known: Known) -> bool:
-    """Whether the successor of a life is none: it had been closed, and its client was not started again before much later."""
+    """Whether the successor of a life is none: its process had ended, and its client was not started again before much later."""
     has_left = (before.gone is not None and before.gone.kind is Kind.LEFT) or before.has_closed
-    return not before.is_followed(known) and has_left and before.is_same_process_as_next(known) is not True
+    closed_ms = None if before.activity is None else before.activity.closed_ms
+    has_ended = has_left or (closed_ms is not None and before.gone is not None and closed_ms <= before.gone.ts_ms)
+    return not before.is_followed(known) and has_ended and before.is_same_process_as_next(known) is not True
 
 
 def _requests(group: Group, known: Known) -> Iterator[Disturbance]:

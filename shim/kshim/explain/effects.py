@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import SHARE, Fact, Moved
+from kshim.explain.facts import SHARE, Fact, Kind, Moved
 from kshim.explain.lives import Group
 
 
@@ -71,6 +71,8 @@ def _effect(group: Group, mine: list[Disturbance], rebalances: list[Fact]) -> Ef
     phases = [fact.phases for fact in rebalances if fact.phases is not None]
     group_type = next((each.group_type for each in phases if each.group_type is not None), None)
     slowest = max(phases, key=lambda each: each.last_wait_ms or 0, default=None)
+    if any(each.fact.kind is Kind.REMOVED for each in mine):
+        slowest = None  # the others waited for one that did not join
     silent = {
         each.member.member_id: each.fact.ts_ms - each.from_ms
         for each in mine

@@ -339,6 +339,11 @@ class Known(NamedTuple):
         profile = self.profiles.get(member_id or "")
         return DEFAULT_REBALANCE_MS if profile is None else max(profile.rebalance_ms, profile.session_ms)
 
+    def poll_ms(self, member_id: str | None) -> int:
+        """The same, also where it is shorter than the session timeout, as that of a consumer may be."""
+        profile = self.profiles.get(member_id or "")
+        return DEFAULT_REBALANCE_MS if profile is None else profile.rebalance_ms
+
     def return_ms(self, member_id: str | None) -> int:
         """How long after a member was gone a process of the same client is its successor."""
         return max(self.rebalance_ms(member_id), RETURN_MS)

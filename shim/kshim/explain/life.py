@@ -40,6 +40,8 @@ class Life:
         """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
         self.joined_last_ms: int | None = None
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
+        self.awaited_since_ms: int | None = None
+        """When the phase JOIN began at the end of which it was given up, as the only one of its name that had not joined."""
         self.has_settled = True
         """Whether a rebalance ended with it before it fell silent."""
         self.is_forgotten = False

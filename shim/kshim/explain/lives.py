@@ -255,6 +255,7 @@ class Group:
             if fact.kind in _JOIN_ENDED and fact.phases is not None and fact.phases.join_ms is not None
         ]
         ends = [end_ms for end_ms, _ in phases]
+        self._find_awaited(phases)
         joined = [
             fact.ts_ms - (fact.phases.sync_ms or 0)
             for fact in self.facts
@@ -271,6 +272,17 @@ class Group:
             place = bisect_right(ends, began_ms + _TIMER_MS) - 1
             if place >= 0 and began_ms - ends[place] <= _TIMER_MS + life.gone.late_ms:
                 life.joined_last_ms = max(life.began_ms, ends[place] - phases[place][1])
+
+    def _find_awaited(self, phases: Sequence[tuple[int, int]]) -> None:
+        """When the phases JOIN began at whose ends members were given up that had not joined: until then others of their names are other processes."""
+        for life in self.lives:
+            if life.gone is None or life.gone.kind is not Kind.REMOVED:
+                continue
+            began_ms = (end - join for end, join in phases if abs(end - life.gone.ts_ms) <= _TIMER_MS)
+            since_ms = max(next(began_ms, 0), life.began_ms)
+            alike = [each for each in self.alive_at(since_ms - 1) if each.member.name == life.member.name]
+            if since_ms > life.began_ms and alike == [life]:
+                life.awaited_since_ms = since_ms
 
 
 def _time_of(fact: Fact) -> int:

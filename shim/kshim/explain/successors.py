@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
+from kshim.explain.client_reasons import Says
 from kshim.explain.closed import OF_STREAMS
 from kshim.explain.facts import BEGINS_MS, RETURN_MS, START_MS, Activity, Kind, Known
 from kshim.explain.life import Life
@@ -66,6 +67,11 @@ def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str
     for life in lives:
         first_ms[life.member.name] = min(life.began_ms, first_ms.get(life.member.name, life.began_ms))
     came = sorted((life for mine in free.values() for life in mine), key=_begin)
+    lasting_ms: dict[tuple[str, str | None] | None, int] = {}
+    for life in ended:
+        if life.next is not None and _has_kept_its_number(life, life.next, known):
+            kind = _kind_on_host(life)
+            lasting_ms[kind] = min(life.next.began_ms, lasting_ms.get(kind, life.next.began_ms))
     for kind_of in (_kind_on_host, _kind_of_generated):
         alike: dict[tuple[str, str | None], list[Life]] = defaultdict(list)
         for life in ended:
@@ -76,8 +82,20 @@ def _link_new_names(lives: Sequence[Life], ended: Sequence[Life], free: dict[str
         for new in came:
             kind = kind_of(new)
             is_new = first_ms[new.member.name] >= new.began_ms - START_MS  # else its name is not new each time
-            if new.previous is None and is_new and kind in left:
+            has_number = _NUMBER.search(new.member.client_id or "") is not None
+            is_one_more = has_number and lasting_ms.get(kind, new.began_ms) < new.began_ms
+            if new.previous is None and is_new and not is_one_more and kind in left:
                 left[kind].follow_latest(new, new.began_ms, partial(_is_soon, new))
+
+
+def _has_kept_its_number(life: Life, successor: Life, known: Known) -> bool:
+    """Whether another process has come in its place with the same numbered name: from then on a number that is new is one process more."""
+    if successor.member.name != life.member.name or not _NUMBER.search(life.member.client_id or ""):
+        return False
+    is_same = life.is_same_process_as_next(known)
+    if is_same is not None or life.gone is None:
+        return is_same is False
+    return life.gone.kind is Kind.LEFT and life.gone.says is not Says.POLL_TIMEOUT
 
 
 def _kind_on_host(life: Life) -> tuple[str, str | None] | None:
@@ -117,6 +135,8 @@ def _silent_ms(life: Life, known: Known) -> int:
     if life.stopped_ms is None:
         if (closed_ms := _closed_ms(life)) is not None:
             return closed_ms
+        if life.activity is None and life.awaited_since_ms is not None:
+            return life.awaited_since_ms  # if it is dead, its successor may have begun the rebalance
         silent_ms = life.silent_ms(known)
         # It joined in a rebalance that somebody else had begun.
         has_followed = life.activity is None and life.has_settled and life.joined_last_ms is not None

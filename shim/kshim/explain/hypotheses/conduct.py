@@ -69,6 +69,8 @@ class Conduct(NamedTuple):
     than its session, which went on."""
     has_overlap: bool
     """Whether its client joined again before the session expired."""
+    has_begun_it: bool
+    """The same, and began the rebalance at the end of which this member was given up."""
     is_same: bool | None
     """Whether the same process came back; None: unknown, or nobody came."""
     is_back: bool
@@ -101,9 +103,11 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         if usual_ms is not None:
             has_missed = quiet_ms > MISSED * usual_ms
             # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
-            poll_ms = known.rebalance_ms(member_id)
+            poll_ms = known.poll_ms(member_id)
             longest_ms = poll_ms + MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
-            until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
+            # Records of the new protocol come when a session expires, and not when the next rebalance is over.
+            is_exact = gone.is_observed or (gone.kind is Kind.EXPIRED and keeps_id(member_id))
+            until_ms = life.silent_ms(known) if is_exact else gone.ts_ms
             # A client may commit once more after its last poll, and one that is closed commits as it leaves.
             shortest_ms = 0.8 * poll_ms
             has_stopped = has_missed
@@ -131,7 +135,7 @@ def conduct_of(life: Life, known: Known) -> Conduct:
     if activity is not None:
         is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
         if activity.last_fetch_ms is not None:
-            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * known.rebalance_ms(member_id)
+            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * known.poll_ms(member_id)
     return Conduct(
         life=life,
         session_ms=session_ms,
@@ -155,6 +159,9 @@ def conduct_of(life: Life, known: Known) -> Conduct:
         uncommitted_ms=uncommitted_ms,
         has_outlived=has_outlived,
         has_overlap=(back is not None and back.ts_ms < gone.ts_ms) or bool(life.refused),
+        has_begun_it=back is not None
+        and life.awaited_since_ms is not None
+        and abs(life.awaited_since_ms - back.ts_ms) <= _TIMER_MS,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,

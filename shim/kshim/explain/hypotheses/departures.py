@@ -16,6 +16,7 @@ from kshim.explain.weigh import Evidence, Step
 _ADMIN = "admin"
 """Why a member is gone, in the events of kshim."""
 NOT_BACK = "it has not joined again"
+_CLOSED_AS_SILENT = "its connection was closed when it fell silent"
 _TOOK_ITS_PLACE = "a process with its instance id took its place within the session timeout"
 
 
@@ -253,7 +254,7 @@ def _killed(seen: Conduct) -> _Weighed:
             _awaited(seen, Step.UNLIKELY) if seen.is_open is None else None,
             _was_stopped_in_order(seen, Step.MUST_NOT),
             # The operating system closes the sockets of a process that ends, however it ends.
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.LIKELY),
             # Who stands still comes back after its session, when the others have joined without it.
@@ -290,7 +291,7 @@ def _paused(seen: Conduct) -> _Weighed:
             _awaited(seen, Step.UNLIKELY),
             _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST_NOT),
             # Who joins before its session has expired has not been silent for that long.
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
             _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
@@ -319,7 +320,7 @@ def _static_stopped(seen: Conduct) -> _Weighed:
             _if(not seen.is_static, "it is not a static member: those leave when they stop", Step.MUST_NOT),
             _was_stopped_in_order(seen, Step.MUST),
             _if(seen.was_stopped is False, "it did not say that it was being stopped", Step.MUST_NOT),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
             _closed(seen, Step.LIKELY),
@@ -345,7 +346,7 @@ def _static_slow(seen: Conduct) -> _Weighed:
             _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
             _was_stopped_in_order(seen, Step.MUST),
             _if(seen.was_stopped is False, "it did not say that it was being stopped", Step.MUST_NOT),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _closed(seen, Step.LIKELY),
             _ended_uncommitted(seen, Step.UNLIKELY),
@@ -368,7 +369,7 @@ def _static_restart_refused(seen: Conduct) -> _Weighed:
         (
             _if(not may_be, "nobody asked for its instance id before its session expired", Step.MUST_NOT),
             _if(seen.has_overlap, "its successor asked for its instance id before the session expired", Step.LIKELY),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _same_process(seen, Step.MUST_NOT),
             _went_on(seen, Step.MUST_NOT),
@@ -404,7 +405,7 @@ def _expired_for_polls(seen: Conduct) -> _Weighed:
             ),
             _outlived(seen, Step.MUST),
             _same_process(seen, Step.LIKELY) if seen.ends_heartbeats else None,
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST_NOT),
             _if(
                 seen.life.next is not None
                 and seen.life.next.joined is not None
@@ -424,7 +425,7 @@ def _expired_leader(seen: Conduct) -> _Weighed:
         (
             _awaited(seen, Step.MUST),
             _if(not seen.was_assigning, "no assignment was awaited from it", Step.MUST_NOT),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST_NOT),
             # It is as alive as one that stands still, which rarely happens just between two requests.
             _if(
                 seen.was_assigning and seen.is_open,
@@ -453,7 +454,7 @@ def _cut(seen: Conduct) -> _Weighed:
             # What lies between may close connections, too, but then the process is still there.
             _if(
                 seen.is_open is False and seen.is_same is not True,
-                "its connection was closed when it fell silent",
+                _CLOSED_AS_SILENT,
                 Step.MUST_NOT,
             ),
             _if(
@@ -477,8 +478,35 @@ def _removed_for_polls(seen: Conduct) -> _Weighed:
         (
             _if("sync" not in _reason(seen), "it did not join within the rebalance timeout", Step.LIKELY),
             _if("sync" in _reason(seen), "it had joined in time", Step.UNLIKELY),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST_NOT),
+            _joined_meanwhile(seen, Step.UNLIKELY),
+            _other_process(seen, Step.UNLIKELY),
         ),
     )
+
+
+def _removed_dead(seen: Conduct) -> _Weighed:
+    # A rebalance timeout shorter than the session: who is dead is given up when the others have waited for that long.
+    return (
+        Cause.KILLED,
+        0.0,
+        (
+            _gone(seen, "it did not join within the rebalance timeout"),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
+            _joined_meanwhile(seen, Step.LIKELY),
+            _if(seen.has_begun_it, "the rebalance began as its client joined again", Step.LIKELY),
+            _same_process(seen, Step.MUST_NOT),
+            _went_on(seen, Step.MUST_NOT),
+            _other_process(seen, Step.LIKELY),
+            _ended_fetching(seen, Step.MUST_NOT),
+        ),
+    )
+
+
+def _joined_meanwhile(seen: Conduct, step: Step) -> Evidence | None:
+    is_other = seen.has_overlap and seen.is_same is not True
+    return _if(is_other, "its client joined again while the others waited for it", step)
 
 
 def _removed_leader(seen: Conduct) -> _Weighed:
@@ -494,7 +522,16 @@ def _removed_leader(seen: Conduct) -> _Weighed:
 
 def _paused_long(seen: Conduct) -> _Weighed:
     # A rebalance timeout shorter than the session: a pause ends the membership this way.
-    return Cause.PAUSED, -1.5, (_same_process(seen, Step.LIKELY), _other_process(seen, Step.MUST_NOT))
+    return (
+        Cause.PAUSED,
+        -1.5,
+        (
+            _same_process(seen, Step.LIKELY),
+            _other_process(seen, Step.MUST_NOT),
+            _if(seen.is_open is False, _CLOSED_AS_SILENT, Step.MUST_NOT),
+            _joined_meanwhile(seen, Step.MUST_NOT),
+        ),
+    )
 
 
 def _rejoined_itself(seen: Conduct, step: Step) -> Evidence | None:
@@ -627,7 +664,7 @@ _OF_UNSEEN = (*_LEFT, *_EXPIRED)
 _OF_KIND = {
     Kind.LEFT: _LEFT,
     Kind.EXPIRED: _EXPIRED,
-    Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long),
+    Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long, _removed_dead),
     Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed, _replaced_for_polls),
 }
 

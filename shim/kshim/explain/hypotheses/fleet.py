@@ -358,7 +358,8 @@ def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], 
         for together in _together(mine, known):
             for siblings in _siblings(together):
                 lives = [each.life for each in siblings if each.life is not None]
-                back = [life.next.began_ms for life in lives if life.next is not None]
+                returned = [life.next for life in lives if life.next is not None]
+                back = [] if any(map(_is_vague, returned)) else [life.began_ms for life in returned]
                 shared = [Evidence(f"{each.name} had joined at the same time", Step.LIKELY) for each in siblings]
                 if len(back) == len(lives) and max(back) - min(back) <= _AT_ONCE_MS:
                     shared.append(Evidence("they were back at the very same time", Step.MUST))
@@ -389,10 +390,15 @@ def _siblings(together: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
             if len(part) > 1:
                 yield part
             part = []
-        if _first_ms(each) > 0:
+        if each.life is not None and _first_ms(each) > 0 and not _is_vague(each.life.first):
             part.append(each)
     if len(part) > 1:
         yield part
+
+
+def _is_vague(life: Life) -> bool:
+    """Whether a sample shows that it had joined, and may be too late to tell that it did so with others."""
+    return life.joined is not None and life.joined.late_ms > _AT_ONCE_MS
 
 
 def _first_ms(each: Disturbance) -> int:

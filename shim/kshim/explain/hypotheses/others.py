@@ -167,7 +167,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     by_pattern = Evidence("its subscription changed as topics were created or deleted", Step.UNLIKELY)
     if changed and not by_topics:
         of_change.append(Evidence("its subscription changed", Step.MUST))
-    elif subscription is not None:
+    elif subscription is not None and not changed:
         of_change.append(Evidence("its subscription is the same", Step.UNLIKELY))
     of_own = [*of_change, by_pattern] if by_topics else of_change
     yield Candidate(Cause.SUBSCRIPTION_CHANGED, (disturbance,), tuple(of_own), prior=-1.0)
@@ -210,7 +210,9 @@ def _of_pattern(disturbance: Disturbance, group: Group, known: Known) -> Iterato
         yield Evidence("it removed topics", Step.MUST_NOT)
     elif subscription.added:
         if _adds_alone(disturbance, group, known):
-            yield Evidence("the other members did not add them", Step.MUST_NOT)
+            # Events tell nothing of those that join again with it. To topics that were just created hardly anybody subscribes by name.
+            step = Step.UNLIKELY if is_due_to_topics(disturbance.fact) else Step.MUST_NOT
+            yield Evidence("the other members did not add them", step)
         else:
             yield Evidence("it added topics and removed none", Step.LIKELY)
         if _had_before(disturbance, group, known):
