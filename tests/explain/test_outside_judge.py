@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.explain.facts import Committed, Subscription, TopicChange
+from kshim.explain.facts import UNSEEN, Committed, Subscription, TopicChange
 from tests.explain.story import Story, a_group_of_three, activity
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -119,3 +119,16 @@ def test_two_that_a_sample_shows_at_once_need_not_be_one_process() -> None:
         story.joins(HOUR + 8 * SECOND, client, late_ms=SECOND, completes=False)
     incident = story.completes(HOUR + 9 * SECOND).incidents()[-1]
     assert (str(incident.cause), incident.clients) == ("network_cut", ("etl-3@10.0.0.1", "etl-4@10.0.0.1"))
+
+
+def test_who_never_went_on_with_what_others_had_committed_may_have_been_dead_since_its_start() -> None:
+    """Two processes of a crash loop are in one record, of which only samples tell when they came; neither is in the next one."""
+    story = Story(session_ms=10 * SECOND).joins(0, "billing-1")
+    for number in range(5):
+        story.joins(MINUTE + 5 * number * SECOND, "billing-3", late_ms=SECOND, completes=False)
+    for number, gone_ms in enumerate((14, 24, 34, 44, 44)):
+        got = Committed(MINUTE + (gone_ms - 10) * SECOND, 5 * SECOND, is_none=True)
+        story.leaves(
+            MINUTE + gone_ms * SECOND, "billing-3", reason=UNSEEN, committed=got, completes=number in (0, 1, 2, 4)
+        )
+    assert [cause for cause, _ in story.causes()] == ["one_by_one_start", "crash_loop"]

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 
 from kshim.explain.client_reasons import Says
 from kshim.explain.closed import OF_STREAMS
-from kshim.explain.facts import BEGINS_MS, RETURN_MS, START_MS, Activity, Kind, Known
+from kshim.explain.facts import BEGINS_MS, RETURN_MS, START_MS, UNSEEN, Activity, Kind, Known
 from kshim.explain.life import Life
 
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -130,7 +130,7 @@ class _Ended:
 
 def _silent_ms(life: Life, known: Known) -> int:
     """Since when a successor may have begun."""
-    if life.is_forgotten:
+    if life.is_forgotten or _has_never_gone_on(life):
         return life.began_ms
     if life.stopped_ms is None:
         if (closed_ms := _closed_ms(life)) is not None:
@@ -142,6 +142,13 @@ def _silent_ms(life: Life, known: Known) -> int:
         has_followed = life.activity is None and life.has_settled and life.joined_last_ms is not None
         return silent_ms + BEGINS_MS if has_followed else silent_ms
     return life.stopped_since_ms
+
+
+def _has_never_gone_on(life: Life) -> bool:
+    """Whether it had committed nothing of partitions that were committed regularly before it got them, and nobody saw it go."""
+    if life.gone is None or life.gone.reason != UNSEEN:
+        return False
+    return life.gone.committed is not None and life.gone.committed.is_none
 
 
 def _closed_ms(life: Life) -> int | None:
