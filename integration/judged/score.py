@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from kshim.tools.why.run import run_why
 
 PLAYS: Final = Path(__file__).parent / "plays"
-SOURCES: Final = {"kshim-events": "kshim", "kafka-log": "kafka", "kafka-samples": "kafka"}
+SOURCES: Final = {"kshim-events": "kshim", "kshim-71": "kshim-71", "kafka-log": "kafka", "kafka-samples": "kafka"}
 """What was kept of a play, and on which broker that was."""
 
 _BEFORE_MS, _AFTER_MS = 10_000, 60_000
